@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* keeper: the one who writes ownership and progress of partitions into one database, so that intake never waits for it. Jobs
+ * come and go as values; keeper_step() does at most one database transaction. The ledger is owned by the keeper's thread, the
+ * mailbox is shared under its lock. */
+#ifndef IDEM_APP_KEEPER_H
+#define IDEM_APP_KEEPER_H
+
+#include "idem/port/env.h"
+#include "idem/port/ledger.h"
+#include "idem/port/report.h"
+
+#include <pthread.h>
+
+enum keeper_task { KEEPER_TAKE_OVER, KEEPER_PROGRESS };
+
+struct keeper_job {
+    struct keeper_job *next;
+    enum keeper_task task;
+    uint64_t number;                     /* intake's, to know the job again */
+    bool cancelled;                      /* by intake: do not begin it any more */
+    bool done;                           /* the ledger has it */
+    uint32_t count;
+    struct ledger_partition *partitions; /* with topic views that outlive the job */
+    uint32_t *slots;                     /* intake's slot of each */
+    uint32_t *epochs;                    /* and its epoch when the job was made */
+};
+
+struct keeper {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;              /* CLOCK_MONOTONIC */
+    struct keeper_job *head, *tail;      /* to do */
+    struct keeper_job *finished;         /* to be fetched by intake */
+    bool poked;
+    struct bytes database;
+    const struct ledger_port *ledger;
+    const struct env_port *env;
+    const struct report_port *report;
+    uint32_t tries;
+    int64_t due_us;
+    bool answered;                       /* the database has answered once (readiness) */
+    bool down;
+};
+
+void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
+                 const struct env_port *env, const struct report_port *report);
+void keeper_finish(struct keeper *keeper);       /* frees jobs that are left */
+
+/* A job with room for count partitions; NULL: out of memory. Freed by keeper_job_free. */
+struct keeper_job *keeper_job_create(enum keeper_task task, uint32_t count);
+void keeper_job_free(struct keeper_job *job);
+
+void keeper_post(struct keeper *keeper, struct keeper_job *job);     /* job is taken */
+struct keeper_job *keeper_fetch(struct keeper *keeper);              /* finished or cancelled, returned; NULL: none */
+void keeper_cancel_take_overs(struct keeper *keeper);
+bool keeper_is_idle(struct keeper *keeper);                          /* nothing to do, nothing to fetch */
+bool keeper_has_answered(struct keeper *keeper);
+
+/* Returns the monotonic moment of the next useful call; 0 = at once, INT64_MAX = when a job is posted. */
+int64_t keeper_step(struct keeper *keeper);
+void keeper_wait(struct keeper *keeper, int64_t until_us);           /* until a job is posted or poked */
+void keeper_poke(struct keeper *keeper);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* partitions: what intake knows of each partition it owns: epoch, generation, offsets. Slots are never given back to the
+ * allocator while intake lives, so that an item's slot number stays valid; the epoch tells one assignment from the next.
+ * Owned by the intake thread. */
+#ifndef IDEM_APP_PARTITIONS_H
+#define IDEM_APP_PARTITIONS_H
+
+#include "idem/core/config.h"
+#include "idem/core/offsets.h"
+
+enum partition_state {
+    PARTITION_GONE,          /* not ours */
+    PARTITION_HELD,          /* ours, waiting for the database to say where to start */
+    PARTITION_RUNNING,
+    PARTITION_STOPPED        /* its position is gone from Kafka: stands still until somebody acts */
+};
+
+struct partition {
+    const struct topic *topic;
+    int32_t number;
+    enum partition_state state;
+    uint32_t epoch;          /* rises with every assignment and every start */
+    uint64_t generation;
+    int64_t committed;       /* the group's offset when it was assigned, -1 = none */
+    struct offsets offsets;
+    struct offset_slot *ring;
+    uint32_t places;
+    uint32_t inflight;       /* items of this epoch between poll and completion */
+    int64_t posted;          /* last commit point given to the keeper, -1 = none */
+    bool posting;            /* that one is not answered yet */
+};
+
+struct partitions {
+    struct partition *slots;
+    uint32_t count, size;
+};
+
+void partitions_init(struct partitions *partitions);
+void partitions_finish(struct partitions *partitions);
+
+/* Slot number of (topic, number), a new one if need be. UINT32_MAX: out of memory. */
+uint32_t partitions_slot(struct partitions *partitions, const struct topic *topic, int32_t number);
+
+/* The same, but UINT32_MAX if there is none. */
+uint32_t partitions_find(const struct partitions *partitions, const struct topic *topic, int32_t number);
+
+/* A new epoch that starts at `start` (-1 = the beginning, unknown yet). false: out of memory. */
+bool partition_start(struct partition *partition, uint64_t generation, int64_t start);
+
+/* Not ours any more (or held again): items on their way belong to a former epoch from now on. */
+void partition_end(struct partition *partition, enum partition_state state);
+
+/* Notes a delivered offset; grows the ring if it is full. false: out of memory. */
+bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN]);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* ledger: who owns a partition and how far it got, in one database: idem_partition and idem_progress. A session of its
+ * own, owned by the keeper thread of that database. Every call is one transaction. */
+#ifndef IDEM_PORT_LEDGER_H
+#define IDEM_PORT_LEDGER_H
+
+#include "idem/base/err.h"
+#include "idem/core/offsets.h"
+
+struct ledger_partition {
+    struct bytes topic;
+    int32_t partition;
+    uint64_t generation;             /* take_over: out; progress: in */
+    int64_t next_offset;             /* take_over: out, -1 = no row; progress: in */
+    int64_t last_offset;             /* -1 = none */
+    uint8_t last_hash[OFFSET_HASH_LEN];
+    bool current;                    /* progress: out, false = fenced, nothing written for it */
+};
+
+struct ledger_ops {
+    enum err_class (*open)(void *self, struct err *err);
+    void (*close)(void *self);
+    /* generation + 1 (or 1) for each, owner replaced, progress read: one transaction, partitions sorted by caller. */
+    enum err_class (*take_over)(void *self, struct ledger_partition *partitions, uint32_t count,
+                                struct err *err);
+    /* Under the fence: those whose generation still stands get their row. */
+    enum err_class (*progress)(void *self, struct ledger_partition *partitions, uint32_t count,
+                               struct err *err);
+    /* A cheap round trip: the server answers and is writable. */
+    enum err_class (*ping)(void *self, struct err *err);
+};
+
+struct ledger_port {
+    void *self;
+    const struct ledger_ops *ops;
+};
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* settle: what became of a COMMIT whose answer was lost (design 3 step 8, details 4 "In doubt";
+ * hazards M23, M36). The old session is made to go first: it could still be committing. COMMIT is
+ * never sent again. */
+#include "store_self.h"
+
+#include <time.h>
+
+enum { GONE_WAIT_MS = 30000, GONE_POLL_MS = 50, NO_SUCH_THREAD = 1094, NOT_OWNER = 1095 };
+
+static int64_t mono_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static enum err_class session_listed(struct mysql_store *store, bool *ret_listed, struct err *err)
+{
+    const struct conn_cell *cells;
+    uint32_t columns;
+    struct buf *sql = store_sql(store);
+    buf_text(sql, "SELECT 1 FROM information_schema.PROCESSLIST WHERE ID=");
+    buf_uint(sql, store->doubt_thread);
+    enum err_class class = store_run(store, "settle", err);
+    if (class)
+        return class;
+    *ret_listed = conn_next(store->conn, &cells, &columns);
+    conn_done(store->conn);
+    return ERR_NONE;
+}
+
+static enum err_class kill_session(struct mysql_store *store, struct err *err)
+{
+    struct err refused;
+    struct buf *sql = store_sql(store);
+    buf_text(sql, "KILL CONNECTION ");
+    buf_uint(sql, store->doubt_thread);
+    enum err_class class = store_run(store, "settle", &refused);
+    /* 1095: the number belongs to somebody else by now, so ours is gone. */
+    if (class && refused.number != NO_SUCH_THREAD && refused.number != NOT_OWNER) {
+        if (err)
+            *err = refused;
+        return class;
+    }
+    return ERR_NONE;
+}
+
+/* Only on the server that had it: elsewhere the number is a stranger's. */
+static enum err_class end_old_session(struct mysql_store *store, struct err *err)
+{
+    int64_t deadline = mono_ms() + GONE_WAIT_MS;
+    bool listed = true, killed = false;
+    if (strcmp(store->doubt_server, conn_server_uuid(store->conn)) != 0 ||
+        store->doubt_thread == conn_thread_id(store->conn))
+        return ERR_NONE;
+    while (listed && mono_ms() < deadline) {
+        enum err_class class = session_listed(store, &listed, err);
+        if (class)
+            return class;
+        if (listed && !killed) {
+            class = kill_session(store, err);
+            if (class)
+                return class;
+            killed = true;
+        } else if (listed) {
+            nanosleep(&(struct timespec){.tv_nsec = GONE_POLL_MS * 1000000L}, NULL);
+        }
+    }
+    return ERR_NONE;
+}
+
+static enum err_class find_claim(struct mysql_store *store, uint32_t count,
+                                 const uint8_t claim[CLAIM_LEN], bool *ret_found, struct err *err)
+{
+    const struct conn_cell *cells;
+    uint32_t columns;
+    bool found = false;
+    for (uint32_t from = 0, run; from < count && !found; from += run) {
+        struct buf *sql = store_sql(store);
+        run = same_type_run(store->sorted + from, count - from);
+        buf_text(sql, "SELECT claim FROM idem_record FORCE INDEX (PRIMARY)");
+        put_keys(sql, store->sorted + from, run);
+        buf_text(sql, " LOCK IN SHARE MODE");
+        enum err_class class = store_run(store, "settle", err);
+        if (class)
+            return class;
+        while (conn_next(store->conn, &cells, &columns))
+            found = found || bytes_equal(cells[0].text, bytes_of(claim, CLAIM_LEN));
+        conn_done(store->conn);
+    }
+    *ret_found = found;
+    return ERR_NONE;
+}
+
+enum err_class store_settle(void *self, struct item *const *items, uint32_t count,
+                            const uint8_t claim[CLAIM_LEN], bool *ret_committed, struct err *err)
+{
+    struct mysql_store *store = self;
+    uint32_t mine = 0;
+    bool found = false;
+    if (conn_state(store->conn) == CONN_IN_TX)
+        conn_rollback(store->conn);
+    enum err_class class = store->port.tx->open(store, err);
+    if (!class && store->in_doubt)
+        class = end_old_session(store, err);
+    if (class)
+        return class;
+    if (count > store->places)
+        return err_set(err, ERR_FATAL, 0, "settle", "more records than batch.max");
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i]->claimed || items[i]->write == WRITE_REPLACE)
+            store->sorted[mine++] = items[i];
+    items_sort_by_key(store->sorted, mine);
+    class = conn_begin(store->conn, err);
+    if (!class)
+        class = find_claim(store, mine, claim, &found, err);
+    conn_rollback(store->conn);
+    if (class)
+        return class;
+    store->in_doubt = false;
+    *ret_committed = found;
+    return ERR_NONE;
+}

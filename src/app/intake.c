@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* intake: see idem/app/intake.h. Records go down this file, completions come up; offsets and ownership are in
+ * assignment.c. */
+#include "assignment.h"
+
+#include "idem/base/sha256.h"
+
+#include <stdlib.h>
+
+enum {
+    BURST = 256,                     /* records polled before completions are looked at again */
+    STALL_BEFORE_PAUSE_US = 2000000, /* pausing throws prefetched records away (hazards K2): only for long stalls */
+    RECORD_SLACK = 8192,             /* evaluation's own memory for a usual record */
+    RECORD_MEMORY_MAX = 256 << 20
+};
+
+bool intake_init(struct intake *intake, const struct intake_init *init)
+{
+    *intake = (struct intake){.init = *init};
+    intake->chains = calloc(init->worker_count, sizeof *intake->chains);
+    intake->first_worker = calloc(init->config->database_count, sizeof *intake->first_worker);
+    if (!intake->chains || !intake->first_worker) {
+        free(intake->chains);
+        free(intake->first_worker);
+        return false;
+    }
+    for (uint32_t i = 0, first = 0; i < init->config->database_count; i++) {
+        intake->first_worker[i] = first;
+        first += init->config->databases[i].connections;
+    }
+    partitions_init(&intake->partitions);
+    pool_init(&intake->pool);
+    queue_init(&intake->done);
+    return true;
+}
+
+void intake_finish(struct intake *intake)
+{
+    while (intake->deferred) {
+        struct keeper_job *job = intake->deferred;
+        intake->deferred = job->next;
+        keeper_job_free(job);
+    }
+    partitions_finish(&intake->partitions);
+    pool_finish(&intake->pool);
+    queue_finish(&intake->done);
+    free(intake->chains);
+    free(intake->first_worker);
+}
+
+/* ---- completions ----------------------------------------------------------------------------------------------- */
+
+static void complete(struct intake *intake, struct item *item)
+{
+    struct partition *partition = &intake->partitions.slots[item->slot];
+    intake->inflight--;
+    intake->inflight_bytes -= item->block_size;
+    if (partition->epoch == item->epoch) {
+        partition->inflight--;
+        if (item->outcome != OUTCOME_NONE) {         /* NONE: fenced, its new owner has it */
+            offsets_finish(&partition->offsets, item->record.offset);
+            intake->finished++;
+        }
+    }
+    pool_give_back(&intake->pool, item);
+}
+
+void intake_take_completions(struct intake *intake)
+{
+    struct item_list done = {0};
+    queue_take(&intake->done, UINT32_MAX, UINT64_MAX, &done);
+    for (struct item *item; (item = item_list_pop(&done));)
+        complete(intake, item);
+}
+
+/* ---- one record ------------------------------------------------------------------------------------------------ */
+
+static const struct topic *find_topic(const struct config *config, struct bytes name)
+{
+    for (uint32_t i = 0; i < config->topic_count; i++)
+        if (bytes_equal(config->topics[i].name, name))
+            return &config->topics[i];
+    return NULL;
+}
+
+/* What the parser decoded lies in its scratch memory: what the item keeps has to be its own. */
+static struct bytes own(struct arena *arena, struct bytes view)
+{
+    if (view.len == 0 || (view.at >= arena->base && view.at < arena->base + arena->used))
+        return view;
+    return arena_copy(arena, view);
+}
+
+static void own_evaluation(struct arena *arena, struct evaluation *eval)
+{
+    eval->key = own(arena, eval->key);
+    eval->biz_no = own(arena, eval->biz_no);
+    eval->request_id = own(arena, eval->request_id);
+    if (!eval->values || !eval->rule)
+        return;
+    struct value *values = arena_alloc(arena, eval->rule->expr_count * sizeof *values);
+    for (uint32_t i = 0; i < eval->rule->expr_count && values; i++) {
+        values[i] = eval->values[i];
+        values[i].text = own(arena, values[i].text);
+        values[i].token = own(arena, values[i].token);
+    }
+    eval->values = values;
+}
+
+static bool parse(struct intake *intake, const struct topic *topic, const struct record *record,
+                  struct parsed *ret)
+{
+    *ret = (struct parsed){.cause = CAUSE_BODY};
+    if (!record->has_value)
+        return true;                                 /* a tombstone: evaluate() looks first */
+    if (record->value.len > topic->max_bytes) {
+        ret->cause = CAUSE_TOO_LARGE;
+        return true;
+    }
+    return intake->init.parser->parse(intake->init.parser->self, record->value, ret);
+}
+
+/* Copies and evaluates into the arena. NULL with arena->exhausted or eval.fault: more memory is needed; NULL without: the
+ * parser has none. */
+static struct item *build(struct intake *intake, const struct topic *topic, const struct record *record,
+                          struct arena *arena)
+{
+    struct parsed parsed;
+    struct item *item = arena_calloc(arena, 1, sizeof *item);
+    if (!item)
+        return NULL;
+    item->topic = topic;
+    item->record = *record;
+    item->record.topic = topic->name;
+    item->record.key = arena_copy(arena, record->key);
+    item->record.value = arena_copy(arena, record->value);
+    item->record.headers = arena_copy(arena, record->headers);
+    if (arena->exhausted || !parse(intake, topic, &item->record, &parsed))
+        return NULL;
+    evaluate(topic, &item->record, &parsed, arena, &item->eval);
+    if (item->eval.fault)
+        arena->exhausted = true;
+    else
+        own_evaluation(arena, &item->eval);
+    return arena->exhausted ? NULL : item;
+}
+
+static struct item *make_item(struct intake *intake, const struct topic *topic,
+                              const struct record *record)
+{
+    struct arena arena;
+    size_t least = sizeof(struct item) + record->key.len + record->value.len + record->headers.len +
+                   RECORD_SLACK;
+    for (; least <= RECORD_MEMORY_MAX; least *= 2) {
+        if (!pool_open(&intake->pool, least, &arena))
+            return NULL;
+        struct item *item = build(intake, topic, record, &arena);
+        if (item) {
+            pool_keep(&intake->pool, &arena, item);
+            return item;
+        }
+        if (!arena.exhausted)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* By (database, business number): one order is never in two workers. What has no number goes by its partition. */
+static uint32_t route(const struct intake *intake, struct item *item)
+{
+    uint32_t database = item->topic->database;
+    struct bytes number = item->eval.biz_no;
+    if (number.len == 0)
+        number = bytes_of(&item->record.partition, sizeof item->record.partition);
+    item->number_hash = bytes_hash(number, database + 17u);
+    return intake->first_worker[database] +
+           (uint32_t)(item->number_hash >> 32) % intake->init.config->databases[database].connections;
+}
+
+static void flush_chains(struct intake *intake)
+{
+    for (uint32_t i = 0; i < intake->init.worker_count && intake->chained > 0; i++) {
+        intake->chained -= intake->chains[i].count;
+        queue_push(&intake->init.workers[i].queue, &intake->chains[i]);
+    }
+}
+
+/* false: out of memory. */
+static bool accept(struct intake *intake, const struct record *record)
+{
+    uint8_t digest[SHA256_LEN];
+    const struct topic *topic = find_topic(intake->init.config, record->topic);
+    uint32_t slot = topic ? partitions_find(&intake->partitions, topic, record->partition) : UINT32_MAX;
+    if (slot == UINT32_MAX || intake->partitions.slots[slot].state != PARTITION_RUNNING)
+        return true;                                 /* a straggler of a former assignment */
+    struct partition *partition = &intake->partitions.slots[slot];
+    if (record->offset < partition->offsets.next || record->offset <= partition->offsets.last_offset)
+        return true;                                 /* before our start: delivered by an older fetch */
+    struct item *item = make_item(intake, topic, record);
+    if (!item)
+        return false;
+    sha256(record->value, digest);
+    if (!partition_deliver(partition, record->offset, digest))
+        return false;
+    item->slot = slot;
+    item->epoch = partition->epoch;
+    item->generation = partition->generation;
+    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
+    partition->inflight++;
+    intake->inflight++;
+    intake->inflight_bytes += item->block_size;
+    item_list_push(&intake->chains[route(intake, item)], item);
+    intake->chained++;
+    return true;
+}
+
+/* ---- the limits ------------------------------------------------------------------------------------------------ */
+
+static bool over_limits(const struct intake *intake)
+{
+    const struct limits_config *limits = &intake->init.config->limits;
+    return intake->inflight >= limits->inflight || intake->inflight_bytes >= limits->inflight_bytes;
+}
+
+static bool under_half(const struct intake *intake)
+{
+    const struct limits_config *limits = &intake->init.config->limits;
+    return intake->inflight <= limits->inflight / 2 &&
+           intake->inflight_bytes <= limits->inflight_bytes / 2;
+}
+
+/* true: no record may be taken now, and what had to be done about that was done. */
+static bool held_back(struct intake *intake, uint32_t wait_ms)
+{
+    struct err err;
+    int64_t now = intake->init.env->mono_us(intake->init.env->self);
+    if (!over_limits(intake) && !(intake->paused && !under_half(intake))) {
+        intake->stalled_us = 0;
+        if (intake->paused && intake->init.source->ops->pause(intake->init.source->self, false, &err) ==
+                                  ERR_NONE)
+            intake->paused = false;
+        return false;
+    }
+    if (intake->stalled_us == 0)
+        intake->stalled_us = now;
+    if (!intake->paused && now - intake->stalled_us > STALL_BEFORE_PAUSE_US &&
+        intake->init.source->ops->pause(intake->init.source->self, true, &err) == ERR_NONE)
+        intake->paused = true;
+    if (!intake->paused)
+        intake->init.wait(intake->init.context, wait_ms < 20 ? wait_ms : 20);
+    return !intake->paused;                          /* paused: poll on, for the group's sake */
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------------------------- */
+
+static bool poll_burst(struct intake *intake, uint32_t wait_ms, struct err *err)
+{
+    struct record record;
+    for (uint32_t i = 0; i < BURST; i++) {
+        switch (intake->init.source->ops->poll(intake->init.source->self, i == 0 ? wait_ms : 0, &record,
+                                               err)) {
+        case SOURCE_NOTHING:
+            return true;
+        case SOURCE_RECORD:
+            if (!accept(intake, &record)) {
+                err_set(err, ERR_FATAL, 0, "intake", "out of memory");
+                return false;
+            }
+            break;
+        case SOURCE_FATAL:
+            return false;
+        }
+        if (over_limits(intake))
+            return true;
+    }
+    return true;
+}
+
+bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err)
+{
+    intake_take_completions(intake);
+    assignment_round(intake, false);
+    if (held_back(intake, wait_ms))
+        return true;
+    bool alive = poll_burst(intake, wait_ms, err);
+    flush_chains(intake);
+    return alive;
+}
+
+void intake_flush(struct intake *intake)
+{
+    flush_chains(intake);
+}
+
+bool intake_stop(struct intake *intake, uint32_t timeout_ms)
+{
+    struct err err;
+    int64_t start = intake->init.env->mono_us(intake->init.env->self);
+    struct report_fields fields = REPORT_FIELDS_INIT;
+    intake->stopping = true;
+    flush_chains(intake);
+    fields.count = (int64_t)intake->inflight;
+    intake->init.report->event(intake->init.report->self, EVENT_DRAIN, &fields);
+    int64_t deadline = start + (int64_t)timeout_ms * 1000 / 2;
+    assignment_drain(intake, deadline);
+    assignment_settle(intake, start + (int64_t)timeout_ms * 1000 * 3 / 4);
+    int64_t left_ms = (start + (int64_t)timeout_ms * 1000 - intake->init.env->mono_us(intake->init.env->self)) / 1000;
+    if (intake->init.source->ops->close(intake->init.source->self,
+                                        left_ms > 100 ? (uint32_t)left_ms : 100, &err) != ERR_NONE)
+        return intake->inflight == 0;
+    return intake->inflight == 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* keeper: see idem/app/keeper.h. */
+#include "idem/app/keeper.h"
+
+#include "idem/core/retry.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { DOWN_BASE_MS = 100, DOWN_CAP_MS = 5000 };
+
+void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
+                 const struct env_port *env, const struct report_port *report)
+{
+    pthread_condattr_t attributes;
+    *keeper = (struct keeper){.database = database, .ledger = ledger, .env = env, .report = report};
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&keeper->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void free_list(struct keeper_job *job)
+{
+    while (job) {
+        struct keeper_job *next = job->next;
+        keeper_job_free(job);
+        job = next;
+    }
+}
+
+void keeper_finish(struct keeper *keeper)
+{
+    free_list(keeper->head);
+    free_list(keeper->finished);
+    pthread_cond_destroy(&keeper->changed);
+    pthread_mutex_destroy(&keeper->lock);
+}
+
+struct keeper_job *keeper_job_create(enum keeper_task task, uint32_t count)
+{
+    size_t head = (sizeof(struct keeper_job) + 15) & ~(size_t)15;
+    size_t partitions = count * sizeof(struct ledger_partition);
+    uint8_t *memory = calloc(1, head + partitions + 2 * (size_t)count * sizeof(uint32_t));
+    if (!memory)
+        return NULL;
+    struct keeper_job *job = (struct keeper_job *)(void *)memory;
+    job->task = task;
+    job->count = count;
+    job->partitions = (struct ledger_partition *)(void *)(memory + head);
+    job->slots = (uint32_t *)(void *)(memory + head + partitions);
+    job->epochs = job->slots + count;
+    return job;
+}
+
+void keeper_job_free(struct keeper_job *job)
+{
+    free(job);
+}
+
+void keeper_post(struct keeper *keeper, struct keeper_job *job)
+{
+    pthread_mutex_lock(&keeper->lock);
+    job->next = NULL;
+    if (keeper->tail)
+        keeper->tail->next = job;
+    else
+        keeper->head = job;
+    keeper->tail = job;
+    pthread_mutex_unlock(&keeper->lock);
+    pthread_cond_broadcast(&keeper->changed);
+}
+
+struct keeper_job *keeper_fetch(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    struct keeper_job *job = keeper->finished;
+    if (job)
+        keeper->finished = job->next;
+    pthread_mutex_unlock(&keeper->lock);
+    return job;
+}
+
+void keeper_cancel_take_overs(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    for (struct keeper_job *job = keeper->head; job; job = job->next)
+        if (job->task == KEEPER_TAKE_OVER)
+            job->cancelled = true;
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+bool keeper_is_idle(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    bool idle = !keeper->head && !keeper->finished;
+    pthread_mutex_unlock(&keeper->lock);
+    return idle;
+}
+
+bool keeper_has_answered(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    bool answered = keeper->answered;
+    pthread_mutex_unlock(&keeper->lock);
+    return answered;
+}
+
+static void say(struct keeper *keeper, enum report_event event, enum outcome_level level,
+                const struct err *err)
+{
+    struct report_fields fields = REPORT_FIELDS_INIT;
+    fields.level = level;
+    fields.database = keeper->database;
+    fields.why = err && err->class == ERR_CONFIG ? "config" : "unreachable";
+    fields.err = err;
+    keeper->report->event(keeper->report->self, event, &fields);
+}
+
+static void failed(struct keeper *keeper, const struct err *err)
+{
+    keeper->ledger->ops->close(keeper->ledger->self);
+    keeper->due_us = keeper->env->mono_us(keeper->env->self) +
+                     (int64_t)retry_delay_ms(++keeper->tries, DOWN_BASE_MS, DOWN_CAP_MS,
+                                             keeper->env->random(keeper->env->self)) * 1000;
+    if (!keeper->down && keeper->tries > 1) {    /* once may be a stale connection */
+        keeper->down = true;
+        say(keeper, EVENT_PAUSED, LEVEL_ERR, err);
+    }
+}
+
+static void worked(struct keeper *keeper)
+{
+    keeper->tries = 0;
+    keeper->due_us = 0;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->answered = true;
+    pthread_mutex_unlock(&keeper->lock);
+    if (keeper->down) {
+        keeper->down = false;
+        say(keeper, EVENT_RESUMED, LEVEL_INFO, NULL);
+    }
+}
+
+static enum err_class run(struct keeper *keeper, struct keeper_job *job, struct err *err)
+{
+    const struct ledger_ops *ops = keeper->ledger->ops;
+    enum err_class class = ops->open(keeper->ledger->self, err);
+    if (class != ERR_NONE)
+        return class;
+    if (job->task == KEEPER_TAKE_OVER)
+        return ops->take_over(keeper->ledger->self, job->partitions, job->count, err);
+    env_probe(keeper->env, PROBE_BEFORE_PROGRESS);
+    class = ops->progress(keeper->ledger->self, job->partitions, job->count, err);
+    if (class == ERR_NONE)
+        env_probe(keeper->env, PROBE_AFTER_PROGRESS);
+    return class;
+}
+
+/* The first job, which stays in the list while it runs; cancelled ones go straight to the finished. */
+static struct keeper_job *first_job(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    struct keeper_job *job = keeper->head;
+    bool cancelled = job && job->cancelled;
+    pthread_mutex_unlock(&keeper->lock);
+    if (!cancelled)
+        return job;
+    return NULL;
+}
+
+static void finish_first(struct keeper *keeper, bool done)
+{
+    pthread_mutex_lock(&keeper->lock);
+    struct keeper_job *job = keeper->head;
+    if (job) {
+        keeper->head = job->next;
+        if (!keeper->head)
+            keeper->tail = NULL;
+        job->done = done;
+        job->next = NULL;
+        struct keeper_job **end = &keeper->finished;
+        while (*end)
+            end = &(*end)->next;
+        *end = job;
+    }
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+static bool has_job(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    bool has = keeper->head != NULL;
+    pthread_mutex_unlock(&keeper->lock);
+    return has;
+}
+
+int64_t keeper_step(struct keeper *keeper)
+{
+    struct err err = {0};
+    if (!has_job(keeper))
+        return INT64_MAX;
+    struct keeper_job *job = first_job(keeper);
+    if (!job) {                          /* cancelled */
+        finish_first(keeper, false);
+        return 0;
+    }
+    if (keeper->due_us > keeper->env->mono_us(keeper->env->self))
+        return keeper->due_us;
+    if (run(keeper, job, &err) != ERR_NONE) {
+        failed(keeper, &err);
+        return keeper->due_us;
+    }
+    worked(keeper);
+    finish_first(keeper, true);
+    return 0;
+}
+
+void keeper_wait(struct keeper *keeper, int64_t until_us)
+{
+    struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+    int timed_out = 0;
+    pthread_mutex_lock(&keeper->lock);
+    bool backing_off = until_us != INT64_MAX;    /* then a new job changes nothing */
+    while ((backing_off || !keeper->head) && !keeper->poked && !timed_out) {
+        if (until_us == INT64_MAX)
+            pthread_cond_wait(&keeper->changed, &keeper->lock);
+        else
+            timed_out = pthread_cond_timedwait(&keeper->changed, &keeper->lock, &until);
+    }
+    keeper->poked = false;
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+void keeper_poke(struct keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->lock);
+    keeper->poked = true;
+    pthread_mutex_unlock(&keeper->lock);
+    pthread_cond_broadcast(&keeper->changed);
+}

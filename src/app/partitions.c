@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* partitions: see idem/app/partitions.h. */
+#include "idem/app/partitions.h"
+
+#include <stdlib.h>
+
+enum { RING_FIRST = 1024 };      /* places; doubled when that many are between poll and commit */
+
+void partitions_init(struct partitions *partitions)
+{
+    *partitions = (struct partitions){0};
+}
+
+void partitions_finish(struct partitions *partitions)
+{
+    for (uint32_t i = 0; i < partitions->count; i++)
+        free(partitions->slots[i].ring);
+    free(partitions->slots);
+    *partitions = (struct partitions){0};
+}
+
+uint32_t partitions_find(const struct partitions *partitions, const struct topic *topic, int32_t number)
+{
+    for (uint32_t i = 0; i < partitions->count; i++)
+        if (partitions->slots[i].number == number && partitions->slots[i].topic == topic)
+            return i;
+    return UINT32_MAX;
+}
+
+uint32_t partitions_slot(struct partitions *partitions, const struct topic *topic, int32_t number)
+{
+    uint32_t found = partitions_find(partitions, topic, number);
+    if (found != UINT32_MAX)
+        return found;
+    if (partitions->count == partitions->size) {
+        uint32_t size = partitions->size ? partitions->size * 2 : 16;
+        struct partition *slots = realloc(partitions->slots, size * sizeof *slots);
+        if (!slots)
+            return UINT32_MAX;
+        partitions->slots = slots;
+        partitions->size = size;
+    }
+    partitions->slots[partitions->count] = (struct partition){
+        .topic = topic, .number = number, .state = PARTITION_GONE, .committed = -1, .posted = -1};
+    return partitions->count++;
+}
+
+bool partition_start(struct partition *partition, uint64_t generation, int64_t start)
+{
+    if (!partition->ring) {
+        partition->ring = calloc(RING_FIRST, sizeof *partition->ring);
+        if (!partition->ring)
+            return false;
+        partition->places = RING_FIRST;
+    }
+    partition->epoch++;
+    partition->state = PARTITION_RUNNING;
+    partition->generation = generation;
+    partition->inflight = 0;
+    partition->posted = start;
+    partition->posting = false;
+    offsets_init(&partition->offsets, partition->ring, partition->places, start);
+    return true;
+}
+
+void partition_end(struct partition *partition, enum partition_state state)
+{
+    partition->epoch++;
+    partition->state = state;
+    partition->inflight = 0;
+    partition->posting = false;
+}
+
+bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN])
+{
+    if (offsets_deliver(&partition->offsets, offset, hash))
+        return true;
+    uint32_t places = partition->places * 2;
+    struct offset_slot *ring = calloc(places, sizeof *ring);
+    if (!ring)
+        return false;
+    offsets_grow(&partition->offsets, ring, places);
+    free(partition->ring);
+    partition->ring = ring;
+    partition->places = places;
+    return offsets_deliver(&partition->offsets, offset, hash);
+}

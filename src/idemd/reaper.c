@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* reaper: see reaper.h. */
+#include "reaper.h"
+
+#include "exit.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    uint32_t timeout_ms;
+    const struct threads *threads;
+    int code;
+} reaper;
+
+static void *reap(void *unused)
+{
+    struct timespec left = {.tv_sec = reaper.timeout_ms / 1000,
+                            .tv_nsec = reaper.timeout_ms % 1000 * 1000000L};
+    (void)unused;
+    while (nanosleep(&left, &left) != 0)
+        continue;
+    _exit(threads_alive(reaper.threads, 0) ? reaper.code : EXIT_LOST);
+}
+
+void reaper_start(uint32_t timeout_ms, const struct threads *threads, int code)
+{
+    pthread_t thread;
+    reaper.timeout_ms = timeout_ms;
+    reaper.threads = threads;
+    reaper.code = code;
+    if (pthread_create(&thread, NULL, reap, NULL) == 0)
+        pthread_detach(thread);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* port_cases: what every store has to do, the fake of the simulator and the MySQL adapter alike.
+ * Each case sees only a store_port and the hooks below, so that the two can be compared. For cmocka
+ * programs; a failed expectation ends the case.
+ *
+ * All cases use one rule (port_rule): topic payment.callback, rule paid, biz_type payment, action pay, table orders
+ * (order_no, status, amount, channel_txn, paid_at), from PENDING to PAID, already SHIPPED, early CREATED, conflict
+ * CLOSED, require amount, one insert into payment_ledger (unique channel_txn), one statement, one event order.paid. */
+#ifndef IDEM_TESTS_PORT_CASES_H
+#define IDEM_TESTS_PORT_CASES_H
+
+#include "idem/core/config.h"
+#include "idem/port/store.h"
+
+struct port_order {
+    char status[32], amount[32], txn[80];
+    bool txn_null, paid_at_set;
+};
+
+struct port_record {
+    char outcome[32], biz_no[80], response[256];
+    int status;
+    uint32_t attempts;
+    int64_t offset;
+    bool response_null, request_id_null;
+};
+
+struct port_letter {
+    char cause[64], state[16], row_state[256];
+    uint32_t attempts, payload_bytes, payload_len;
+    int64_t offset;
+};
+
+struct port_hooks {
+    void *context;
+    /* Empties every table; idem_partition holds group `g`, topic payment.callback, partitions 0 and
+     * 1, generation 7. */
+    void (*reset)(void *context);
+    void (*set_generation)(void *context, int32_t partition, uint64_t generation);
+    /* txn NULL: the column is NULL. */
+    void (*put_order)(void *context, const char *order_no, const char *status, const char *amount,
+                      const char *txn);
+    bool (*get_order)(void *context, const char *order_no, struct port_order *ret);
+    /* Committed rows of orders, payment_ledger, idem_record, idem_outbox, idem_dead_letter. */
+    uint64_t (*count)(void *context, const char *table);
+    bool (*get_record)(void *context, const char *key, struct port_record *ret);
+    /* The only letter there is. */
+    bool (*get_letter)(void *context, struct port_letter *ret);
+    void (*set_letter_state)(void *context, const char *state);
+};
+
+struct port_world {
+    const struct store_port *store;
+    const struct port_hooks *hooks;
+};
+
+struct port_case {
+    const char *name;
+    void (*run)(struct port_world *world);
+};
+
+extern const struct port_case port_cases[];
+extern const size_t port_case_count;
+
+/* The configuration that the cases use: one database, one topic with port_rule(). group `g`,
+ * batch_max 64, payload_max 16. Static. */
+const struct config *port_config(void);
+struct rule *port_rule(void);
+
+/* A record of the rule: order, amount with two digits, transaction, partition 0. Key
+ * payment:ORDER:pay. One of 64 static places, reused by port_begin. */
+struct item *port_item(const char *order_no, const char *amount, const char *txn, int64_t offset);
+
+extern const uint8_t port_claim[CLAIM_LEN], port_other_claim[CLAIM_LEN];
+
+/* Empties the tables and the items, opens the store. */
+void port_start(struct port_world *world);
+/* A transaction whose fence stands. */
+void port_begin(struct port_world *world);
+void port_commit(struct port_world *world);
+struct arena *port_scratch(void);
+
+#endif
