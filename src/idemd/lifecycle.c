@@ -123,15 +123,11 @@ static int run_wired(struct life *life)
 {
     bool stopped = false;
     struct err err = {0};
-    switch (wire_init(&life->wire, life->config, life->env, &life->report, NULL, NULL, &err)) {
-    case ERR_NONE:
-        break;
-    case ERR_CONFIG:
+    enum err_class class =
+        wire_init(&life->wire, life->config, life->env, &life->report, NULL, NULL, &err);
+    if (class != ERR_NONE) {
         say_lost(life, &err);
-        return EXIT_CONFIG;
-    default:
-        say_lost(life, &err);
-        return EXIT_INTERNAL;
+        return class == ERR_CONFIG ? EXIT_CONFIG : EXIT_INTERNAL;
     }
     int code = startup_topics(life->config, life->wire.intake.init.source, life->env, &life->report,
                               life->deadline_us, signals_stop_wanted, &stopped);

@@ -86,13 +86,13 @@ void threads_stop(struct threads *threads)
         keeper_poke(&threads->keepers[i]);
     for (uint32_t i = 0; i < threads->started; i++)
         pthread_join(threads->ids[i], NULL);
+    threads->started = 0;        /* the reaper may look just now */
     free(threads->ids);
     free(threads->pulses);
     free(threads->starts);
     threads->ids = NULL;
     threads->pulses = NULL;
     threads->starts = NULL;
-    threads->started = 0;
 }
 
 bool threads_alive(const struct threads *threads, int64_t limit_us)

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch: see fetch.h. A consumer of a throw-away group that is assigned one partition by hand. */
+#include "fetch.h"
+
+#include "message.h"
+#include "properties.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static rd_kafka_t *open_consumer(const struct config *config, struct err *err)
+{
+    char text[512];
+    rd_kafka_conf_t *conf = properties_make(config, false, err);
+    if (!conf)
+        return NULL;
+    rd_kafka_conf_set(conf, "group.id", "idemctl", NULL, 0);
+    rd_kafka_conf_set(conf, "enable.auto.commit", "false", NULL, 0);
+    rd_kafka_conf_set(conf, "auto.offset.reset", "error", NULL, 0);
+    rd_kafka_conf_set(conf, "enable.partition.eof", "true", NULL, 0);
+    rd_kafka_conf_set(conf, "log_level", "0", NULL, 0);
+    rd_kafka_t *consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    if (!consumer) {
+        rd_kafka_conf_destroy(conf);
+        err_set(err, ERR_CONFIG, 0, "kafka", "%s", text);
+    }
+    return consumer;
+}
+
+static enum err_class keep(const rd_kafka_message_t *message, struct arena *arena, struct record *ret,
+                           struct err *err)
+{
+    uint8_t *block = NULL;
+    size_t size = 0;
+    struct bytes headers;
+    *ret = message_record(message);
+    bool good = headers_store(message, &block, &size, &headers);
+    ret->topic = arena_copy(arena, ret->topic);
+    ret->key = arena_copy(arena, ret->key);
+    ret->value = arena_copy(arena, ret->value);
+    ret->headers = arena_copy(arena, headers);
+    free(block);
+    if (!good || arena->exhausted)
+        return err_set(err, ERR_FATAL, 0, "fetch", "out of memory");
+    return ERR_NONE;
+}
+
+static enum err_class poll_one(rd_kafka_t *consumer, int64_t offset, uint32_t timeout_ms, struct arena *arena,
+                               struct record *ret, bool *ret_found, struct err *err)
+{
+    int64_t deadline = now_ms() + timeout_ms;
+    while (now_ms() < deadline) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
+        enum err_class class = ERR_NONE;
+        if (!message)
+            continue;
+        bool ended = message->err != RD_KAFKA_RESP_ERR_NO_ERROR;
+        if (message->err == RD_KAFKA_RESP_ERR__TRANSPORT || message->err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+            ended = false;
+        if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            ended = true;        /* another offset: this one is a gap */
+            *ret_found = message->offset == offset;
+            if (*ret_found)
+                class = keep(message, arena, ret, err);
+        }
+        rd_kafka_message_destroy(message);
+        if (ended)
+            return class;
+    }
+    return err_set(err, ERR_RECONNECT, 0, "fetch", "Kafka did not answer in time");
+}
+
+enum err_class kafka_fetch_one(const struct config *config, struct bytes topic, int32_t partition, int64_t offset,
+                               uint32_t timeout_ms, struct arena *arena, struct record *ret, bool *ret_found,
+                               struct err *err)
+{
+    char name[TOPIC_MAX + 1] = "";
+    *ret_found = false;
+    if (topic.len > TOPIC_MAX)
+        return err_set(err, ERR_CONFIG, 0, "fetch", "topic name too long");
+    memcpy(name, topic.at, topic.len);
+    rd_kafka_t *consumer = open_consumer(config, err);
+    if (!consumer)
+        return err->class;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, name, partition)->offset = offset;
+    rd_kafka_resp_err_t code = rd_kafka_assign(consumer, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    enum err_class class =
+        code ? err_set(err, ERR_RECONNECT, (int)code, "fetch", "%s", rd_kafka_err2str(code))
+             : poll_one(consumer, offset, timeout_ms, arena, ret, ret_found, err);
+    rd_kafka_consumer_close(consumer);
+    rd_kafka_destroy(consumer);
+    return class;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* source_self: the inside of the source, shared by source.c and rebalance.c. */
+#ifndef IDEM_KAFKA_SOURCE_SELF_H
+#define IDEM_KAFKA_SOURCE_SELF_H
+
+#include "source.h"
+
+#include <librdkafka/rdkafka.h>
+
+/* One partition of the present assignment. */
+struct assigned {
+    char topic[TOPIC_MAX + 1];
+    int32_t number;
+    bool started;                /* fetched; false: held back */
+    bool paused;                 /* pausing is told only once: resuming what is not paused rewinds (hazards K1) */
+    int64_t next;                /* next offset to deliver, or where it starts */
+    int64_t committed;           /* highest that we committed, -1 = none */
+};
+
+struct kafka_source {
+    struct source_port port;
+    const struct config *config;
+    struct source_events events;
+    rd_kafka_t *consumer;
+    rd_kafka_message_t *held;    /* the record that the caller looks at */
+    struct assigned *assigned;
+    uint32_t assigned_count, assigned_size;
+    bool paused;                 /* wanted by the caller */
+    bool wakes;                  /* librdkafka before 2.2, without SASL: see wake_fetcher */
+    bool closed;
+    bool resubscribe;            /* the offsets of an assignment could not be read */
+    uint32_t polls;              /* since the fetcher was woken */
+    uint8_t *headers;            /* stored form of the held record's */
+    size_t headers_size;
+};
+
+struct assigned *assigned_find(struct kafka_source *source, const char *topic, int32_t number);
+
+/* The rebalance callback; its opaque is the source. */
+void rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *list,
+               void *opaque);
+
+/* Tells librdkafka to fetch what is started, by assign (eager) or incrementally. `changed` NULL: everything. */
+rd_kafka_resp_err_t fetch_started(struct kafka_source *source, const struct source_partition *changed,
+                                  uint32_t count);
+
+#endif

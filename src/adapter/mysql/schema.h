@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* schema: what the live tables say about the rules: column types, unique indexes, rule numbers. Needs no more than the grants of
+ * details section 4: information_schema shows what one may use. */
+#ifndef IDEM_MYSQL_SCHEMA_H
+#define IDEM_MYSQL_SCHEMA_H
+
+#include "conn.h"
+
+enum severity { SEVERITY_ERROR, SEVERITY_WARNING, SEVERITY_INFO };
+
+const char *severity_name(enum severity severity);
+
+/* One thing that is wrong or worth knowing. path as in the file: topics.T.rules.R... ; texts are borrowed for the call. */
+typedef void schema_finding(void *context, enum severity severity, const char *code, const char *path,
+                            const char *message);
+
+/* Fills column types, transition.index and set_based of all rules of config->databases[database], and registers the rules in
+ * idem_rule (rule.id). Every fault is told to `sink`; SEVERITY_ERROR means the rule must not run. The connection must be
+ * open. ERR_NONE even with findings; other classes as the server says. */
+enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, schema_finding *sink,
+                           void *context, struct err *err);
+
+#endif
