@@ -15,12 +15,12 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"check", NULL, "[--offline]", "rules against the live schema, server settings, plans"},
+    {"check", command_check, "[--offline]", "rules against the live schema, server settings, plans"},
     {"migrate", command_migrate, "[--dry-run] [--to N]", "makes or updates idemd's own tables"},
-    {"explain", NULL, "--topic T (--file F | --partition P --offset O) [--key K] [--header K=V]...",
+    {"explain", command_explain, "--topic T (--file F | --partition P --offset O) [--key K] [--header K=V]...",
      "what would happen to this record now; changes nothing"},
-    {"key", NULL, "(BIZ_TYPE KEY | --biz-no BIZ_TYPE NO) [--payload]", "what is known of a key or of one order"},
-    {"dead-letter", NULL,
+    {"key", command_key, "(BIZ_TYPE KEY | --biz-no BIZ_TYPE NO) [--payload]", "what is known of a key or of one order"},
+    {"dead-letter", command_dead_letter,
      "list [--outcome O] [--cause C] [--rule R] [--biz-type B] [--biz-no N] [--topic T] [--state S] [--limit N] | "
      "show ID [--payload]", "records that could not be applied"},
     {"lag", NULL, "[--watch S]", "how far behind each partition is"},

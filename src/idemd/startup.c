@@ -4,6 +4,7 @@
 
 #include "exit.h"
 
+#include "adapter/mysql/check.h"
 #include "adapter/mysql/migrate.h"
 #include "adapter/mysql/schema.h"
 
@@ -69,7 +70,9 @@ static enum err_class look(struct start *start, struct conn *conn, uint32_t data
         report_line_end(start->report);
     }
     start->errors = 0;
-    return class ? class : schema_read(conn, start->config, database, finding, start, err);
+    if (class == ERR_NONE)
+        class = schema_read(conn, start->config, database, true, finding, start, err);
+    return class ? class : check_plans(conn, start->config, database, finding, start, err);
 }
 
 /* A missing database (1049) may still be made; everything else of ERR_CONFIG needs a person. */

@@ -13,7 +13,9 @@ def orders_table(column):
     """The shop's tables with another type of orders.order_no."""
     old = "order_no VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,\n  status"
     assert old in TABLES
-    return TABLES.replace(old, f"order_no {column} NOT NULL,\n  status", 1)
+    tables = TABLES.replace(old, f"order_no {column} NOT NULL,\n  status", 1)
+    return tables.replace("order_no VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL",
+                          "order_no VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL")
 
 
 def paid(shop):

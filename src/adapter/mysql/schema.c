@@ -15,6 +15,7 @@ struct reader {
     void *context;
     struct err *err;
     const struct rule *rule;     /* for paths */
+    bool registers;
 };
 
 const char *severity_name(enum severity severity)
@@ -27,19 +28,34 @@ const char *severity_name(enum severity severity)
     abort();
 }
 
+static void tell_list(schema_finding *sink, void *context, const struct rule *rule, enum severity severity,
+                      const char *code, const char *format, va_list arguments)
+{
+    char path[400], message[512];
+    snprintf(path, sizeof path, "topics.%.*s.rules.%.*s", (int)rule->topic.len, (const char *)rule->topic.at,
+             (int)rule->name.len, (const char *)rule->name.at);
+    vsnprintf(message, sizeof message, format, arguments);
+    sink(context, severity, code, path, message);
+}
+
+void schema_tell(schema_finding *sink, void *context, const struct rule *rule, enum severity severity,
+                 const char *code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tell_list(sink, context, rule, severity, code, format, arguments);
+    va_end(arguments);
+}
+
 static void tell(struct reader *reader, enum severity severity, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static void tell(struct reader *reader, enum severity severity, const char *code, const char *format, ...)
 {
-    char path[400], message[512];
     va_list arguments;
-    snprintf(path, sizeof path, "topics.%.*s.rules.%.*s", (int)reader->rule->topic.len,
-             (const char *)reader->rule->topic.at, (int)reader->rule->name.len, (const char *)reader->rule->name.at);
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    tell_list(reader->sink, reader->context, reader->rule, severity, code, format, arguments);
     va_end(arguments);
-    reader->sink(reader->context, severity, code, path, message);
 }
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
@@ -310,7 +326,7 @@ static enum err_class register_rule(struct reader *reader, struct rule *rule)
     buf_text(&select, "SELECT id FROM idem_rule WHERE ");
     put_rule(&select, rule, " AND ");
     enum err_class class = read_number(reader, buf_view(&select), &rule->id);
-    if (class != ERR_NONE || rule->id > 0)
+    if (class != ERR_NONE || rule->id > 0 || !reader->registers)
         return class;
     buf_init(&insert, insert_block, sizeof insert_block);
     buf_text(&insert, "INSERT INTO idem_rule (topic, rule, biz_type, action) VALUES (");
@@ -334,10 +350,11 @@ static enum err_class read_rule(struct reader *reader, struct rule *rule, struct
     return class ? class : register_rule(reader, rule);
 }
 
-enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, schema_finding *sink,
-                           void *context, struct err *err)
+enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, bool registers,
+                           schema_finding *sink, void *context, struct err *err)
 {
-    struct reader reader = {.conn = conn, .config = config, .sink = sink, .context = context, .err = err};
+    struct reader reader = {.conn = conn, .config = config, .sink = sink, .context = context, .err = err,
+                            .registers = registers};
     /* Names of indexes live as long as the process: read once, before threads start. */
     static uint8_t names_block[128 << 10];
     static struct arena names;

@@ -14,10 +14,14 @@ const char *severity_name(enum severity severity);
 typedef void schema_finding(void *context, enum severity severity, const char *code, const char *path,
                             const char *message);
 
-/* Fills column types, transition.index and set_based of all rules of config->databases[database], and registers the rules in
- * idem_rule (rule.id). Every fault is told to `sink`; SEVERITY_ERROR means the rule must not run. The connection must be
+/* Fills column types, transition.index and set_based of all rules of config->databases[database], and finds the rules in
+ * idem_rule (rule.id); `registers` puts those in that are not there yet, otherwise nothing is written. Every fault is told to `sink`; SEVERITY_ERROR means the rule must not run. The connection must be
  * open. ERR_NONE even with findings; other classes as the server says. */
-enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, schema_finding *sink,
-                           void *context, struct err *err);
+enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, bool registers,
+                           schema_finding *sink, void *context, struct err *err);
+
+/* Tells a finding about a rule, path topics.T.rules.R. */
+void schema_tell(schema_finding *sink, void *context, const struct rule *rule, enum severity severity,
+                 const char *code, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

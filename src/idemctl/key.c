@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* key: idemctl key. One key as GET /v1/keys gives it, or one order's whole story as GET /v1/biz does. */
+#include "print.h"
+
+#define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
+
+enum { SQL_MAX = 8192 };
+
+static const struct print_column record_columns[] = {
+    {"biz_type", PRINT_TEXT, 0}, {"key", PRINT_TEXT, 0}, {"biz_no", PRINT_TEXT, 0}, {"action", PRINT_TEXT, 0},
+    {"status", PRINT_STATUS, 0}, {"outcome", PRINT_TEXT, 0}, {"response", PRINT_JSON, 0}, {"attempts", PRINT_NUMBER, 0},
+    {"source", PRINT_TEXT, 0}, {"topic", PRINT_TEXT, 0}, {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0},
+    {"created_at", PRINT_TIME, 0}, {"updated_at", PRINT_TIME, 0}, {"expires_at", PRINT_TIME, 0}};
+
+static const char record_select[] =
+    "SELECT r.biz_type, r.idem_key, r.biz_no, d.action, r.status, r.outcome, r.response, r.attempts, r.source, d.topic, "
+    "r.partition_id, r.kafka_offset, r.created_at, r.updated_at, r.expires_at FROM idem_record r "
+    "JOIN idem_rule d ON d.id = r.rule_id ";
+
+static const struct print_column parked_columns[] = {
+    {"id", PRINT_NUMBER, 0}, {"topic", PRINT_TEXT, 0}, {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0},
+    {"rule", PRINT_TEXT, 0}, {"biz_type", PRINT_TEXT, 0}, {"biz_no", PRINT_TEXT, 0}, {"idem_key", PRINT_TEXT, 0},
+    {"reason", PRINT_TEXT, 0}, {"attempts", PRINT_NUMBER, 0}, {"next_attempt_at", PRINT_TIME, 0},
+    {"give_up_at", PRINT_TIME, 0}};
+
+static const char parked_select[] =
+    "SELECT id, topic, partition_id, kafka_offset, rule, biz_type, biz_no, idem_key, reason, attempts, next_attempt_at, "
+    "give_up_at FROM idem_parked ";
+
+static const struct print_column letter_columns[] = {
+    {"id", PRINT_NUMBER, 0}, {"outcome", PRINT_TEXT, 0}, {"cause", PRINT_TEXT, 0}, {"rule", PRINT_TEXT, 0},
+    {"biz_type", PRINT_TEXT, 0}, {"idem_key", PRINT_TEXT, 0}, {"biz_no", PRINT_TEXT, 0}, {"topic", PRINT_TEXT, 0},
+    {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0}, {"attempts", PRINT_NUMBER, 0}, {"state", PRINT_TEXT, 0},
+    {"row_state", PRINT_JSON, 0}, {"created_at", PRINT_TIME, 0}, {"payload", PRINT_TEXT, 0}};
+
+static const char letter_select[] =
+    "SELECT id, outcome, cause, rule, biz_type, idem_key, biz_no, topic, partition_id, kafka_offset, attempts, state, "
+    "row_state, created_at, payload FROM idem_dead_letter ";
+
+static const struct print_column outbox_columns[] = {
+    {"seq", PRINT_NUMBER, 0}, {"id", PRINT_TEXT, 0}, {"topic", PRINT_TEXT, 0}, {"aggregate", PRINT_TEXT, 0},
+    {"key", PRINT_TEXT, 0}, {"type", PRINT_TEXT, 0}, {"created_at", PRINT_TIME, 0}, {"payload", PRINT_JSON, 0}};
+
+static const char outbox_select[] =
+    "SELECT seq, id, topic, aggregatetype, aggregateid, type, created_at, payload FROM idem_outbox ";
+
+struct section {
+    const char *name, *title, *select, *order;
+    const struct print_column *columns;
+    uint32_t count;
+    bool has_payload;            /* the last column: only with --payload */
+    bool by_aggregate;           /* found by aggregateid, not by biz_type and biz_no */
+};
+
+static const struct section sections[] = {
+    {"records", "record", record_select, " ORDER BY r.created_at, r.idem_key", record_columns,
+     COUNT_OF(record_columns), false, false},
+    {"parked", "parked", parked_select, " ORDER BY id", parked_columns, COUNT_OF(parked_columns), false, false},
+    {"dead_letters", "dead letter", letter_select, " ORDER BY id", letter_columns, COUNT_OF(letter_columns), true,
+     false},
+    {"outbox", "outbox event", outbox_select, " ORDER BY seq", outbox_columns, COUNT_OF(outbox_columns), true, true},
+};
+
+static void put_condition(struct buf *sql, const char *biz_type, const char *column, const char *value)
+{
+    buf_text(sql, "WHERE ");
+    if (biz_type) {
+        buf_text(sql, "biz_type=");
+        sql_string(sql, bytes_text(biz_type));
+        buf_text(sql, " AND ");
+    }
+    buf_text(sql, column);
+    buf_char(sql, '=');
+    sql_string(sql, bytes_text(value));
+}
+
+/* ---- one key ----------------------------------------------------------------------------------------------------- */
+
+static int show_key(const struct ctl *ctl, struct conn *conn, const char *biz_type, const char *key)
+{
+    char block[SQL_MAX];
+    struct buf sql;
+    struct err err = {0};
+    const struct conn_cell *cells;
+    uint32_t count;
+    buf_init(&sql, block, sizeof block);
+    buf_text(&sql, record_select);
+    put_condition(&sql, biz_type, "idem_key", key);
+    if (sql.overflow)
+        return ctl_fail(CTL_USAGE, "the key is too long");
+    if (conn_run(conn, buf_view(&sql), "key", &err))
+        return ctl_fail_err(&err);
+    if (!conn_next(conn, &cells, &count)) {
+        conn_done(conn);
+        if (ctl->json)
+            puts("{\"code\":\"UNKNOWN_KEY\"}");
+        return ctl_fail(CTL_NOT_FOUND, "no key %s of %s", key, biz_type);
+    }
+    if (ctl->json) {
+        print_json_row(record_columns, COUNT_OF(record_columns), cells, stdout);
+        putchar('\n');
+    } else {
+        print_text_row(record_columns, COUNT_OF(record_columns), cells, 0);
+    }
+    conn_done(conn);
+    return CTL_GOOD;
+}
+
+/* ---- one order --------------------------------------------------------------------------------------------------- */
+
+static int show_section(const struct ctl *ctl, struct conn *conn, const struct section *section, const char *biz_type,
+                        const char *number, bool payload, uint32_t *ret_rows)
+{
+    char block[SQL_MAX];
+    struct buf sql;
+    struct err err = {0};
+    const struct conn_cell *cells;
+    uint32_t count, rows = 0, columns = section->count - (section->has_payload && !payload);
+    buf_init(&sql, block, sizeof block);
+    buf_text(&sql, section->select);
+    if (section->by_aggregate)
+        put_condition(&sql, NULL, "aggregateid", number);
+    else
+        put_condition(&sql, biz_type, "biz_no", number);
+    buf_text(&sql, section->order);
+    if (sql.overflow)
+        return ctl_fail(CTL_USAGE, "the number is too long");
+    if (conn_run(conn, buf_view(&sql), "key", &err))
+        return ctl_fail_err(&err);
+    for (; conn_next(conn, &cells, &count); rows++) {
+        if (ctl->json) {
+            fputs(rows ? "," : "", stdout);
+            print_json_row(section->columns, columns, cells, stdout);
+        } else {
+            printf("%s\n", section->title);
+            print_text_row(section->columns, columns, cells, 2);
+        }
+    }
+    conn_done(conn);
+    *ret_rows += rows;
+    return CTL_GOOD;
+}
+
+static int show_number(const struct ctl *ctl, struct conn *conn, const char *biz_type, const char *number, bool payload)
+{
+    uint32_t rows = 0;
+    int code = CTL_GOOD;
+    for (uint32_t i = 0; i < COUNT_OF(sections) && code == CTL_GOOD; i++) {
+        if (ctl->json)
+            printf("%s\"%s\":[", i ? "," : "{", sections[i].name);
+        code = show_section(ctl, conn, &sections[i], biz_type, number, payload, &rows);
+        if (ctl->json)
+            fputs(i + 1 == COUNT_OF(sections) ? "]}\n" : "]", stdout);
+    }
+    if (code == CTL_GOOD && rows == 0)
+        return ctl_fail(CTL_NOT_FOUND, "nothing is known of %s %s", biz_type, number);
+    return code;
+}
+
+int command_key(struct ctl *ctl)
+{
+    int code = CTL_GOOD;
+    bool payload = ctl_flag(ctl, "--payload"), by_number = ctl_flag(ctl, "--biz-no");
+    if (!ctl_arguments(ctl, 2))
+        return CTL_USAGE;
+    struct conn *conn = ctl_connect(ctl, true, &code);
+    if (!conn)
+        return code;
+    struct err err = {0};
+    if (conn_begin(conn, &err))
+        code = ctl_fail_err(&err);
+    else if (by_number)
+        code = show_number(ctl, conn, ctl->argv[0], ctl->argv[1], payload);
+    else
+        code = show_key(ctl, conn, ctl->argv[0], ctl->argv[1]);
+    conn_rollback(conn);
+    conn_destroy(conn);
+    return code;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* print: see print.h. */
+#include "print.h"
+
+#include <stdlib.h>
+
+void print_string(struct bytes text, FILE *to)
+{
+    bool utf8 = bytes_is_utf8(text);
+    size_t size = text.len * 6 + 16;
+    char *block = malloc(size);
+    struct buf buf;
+    if (!block)
+        return;
+    buf_init(&buf, block, size);
+    if (utf8) {
+        buf_json_string(&buf, text);
+    } else {                     /* no text: its bytes in hex */
+        buf_char(&buf, '"');
+        buf_hex(&buf, text);
+        buf_char(&buf, '"');
+    }
+    fwrite(buf.at, 1, buf.len, to);
+    free(block);
+}
+
+static void put_hex(struct bytes text, FILE *to)
+{
+    for (size_t i = 0; i < text.len; i++)
+        fprintf(to, "%02x", text.at[i]);
+}
+
+/* 2026-12-01 03:00:00.125 to 2026-12-01T03:00:00.125Z */
+static void put_time(struct bytes text, FILE *to)
+{
+    for (size_t i = 0; i < text.len; i++)
+        fputc(text.at[i] == ' ' ? 'T' : text.at[i], to);
+    fputc('Z', to);
+}
+
+static const char *status_name(struct bytes text)
+{
+    if (bytes_equal(text, BYTES_LIT("0")))
+        return "processing";
+    return bytes_equal(text, BYTES_LIT("1")) ? "applied" : "closed";
+}
+
+static void put_plain(enum print_kind kind, struct bytes text, FILE *to)
+{
+    switch (kind) {
+    case PRINT_TIME:
+        put_time(text, to);
+        return;
+    case PRINT_HEX:
+        put_hex(text, to);
+        return;
+    case PRINT_STATUS:
+        fputs(status_name(text), to);
+        return;
+    case PRINT_TEXT:
+    case PRINT_NUMBER:
+    case PRINT_JSON:
+        break;
+    }
+    if (bytes_is_utf8(text))
+        fwrite(text.at, 1, text.len, to);
+    else
+        put_hex(text, to);
+}
+
+static void put_json(enum print_kind kind, struct bytes text, FILE *to)
+{
+    bool is_json = kind == PRINT_JSON && text.len > 0 && (text.at[0] == '{' || text.at[0] == '[');
+    if (kind == PRINT_NUMBER || is_json) {
+        fwrite(text.at, 1, text.len, to);
+        return;
+    }
+    if (kind == PRINT_TEXT || kind == PRINT_JSON) {
+        print_string(text, to);
+        return;
+    }
+    fputc('"', to);
+    put_plain(kind, text, to);
+    fputc('"', to);
+}
+
+void print_json_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, FILE *to)
+{
+    fputc('{', to);
+    for (uint32_t i = 0; i < count; i++) {
+        fprintf(to, "%s\"%s\":", i ? "," : "", columns[i].name);
+        if (cells[i].is_null)
+            fputs("null", to);
+        else
+            put_json(columns[i].kind, cells[i].text, to);
+    }
+    fputc('}', to);
+}
+
+void print_text_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, int indent)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (cells[i].is_null || cells[i].text.len == 0)
+            continue;
+        printf("%*s%-12s ", indent, "", columns[i].name);
+        put_plain(columns[i].kind, cells[i].text, stdout);
+        putchar('\n');
+    }
+}
+
+void print_list_head(const struct print_column *columns, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (columns[i].width)
+            printf("%-*s ", columns[i].width, columns[i].name);
+    putchar('\n');
+}
+
+void print_list_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        if (!columns[i].width)
+            continue;
+        FILE *to = open_memstream(&text, &size);
+        if (!to)
+            return;
+        if (!cells[i].is_null)
+            put_plain(columns[i].kind, cells[i].text, to);
+        fclose(to);
+        printf("%-*s ", columns[i].width, text);
+        free(text);
+    }
+    putchar('\n');
+}
