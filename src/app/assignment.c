@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* assignment: see assignment.h. */
+/* assignment: partitions come, start, move on and go; for intake. Never touches a record. */
 #include "assignment.h"
 
 #include <stdlib.h>
@@ -58,6 +58,12 @@ static int64_t begin_partition(struct intake *intake, struct partition *partitio
     int64_t start = start_offset(partition->committed, owned->next_offset);
     if (!partition_start(partition, owned->generation, start < 0 ? -1 : start))
         return SOURCE_OFFSET_NONE;
+    if (start >= 0 && start == owned->next_offset) {     /* where the former owner stopped: his last record is ours */
+        partition->offsets.last_offset = owned->last_offset;
+        memcpy(partition->offsets.last_hash, owned->last_hash, OFFSET_HASH_LEN);
+        if (partition->committed < start)                /* he died before he told Kafka: say it again */
+            partition->posted = -1;
+    }
     if (partition->committed >= 0 && owned->next_offset >= 0 && owned->next_offset < partition->committed)
         say(intake, EVENT_REWOUND, partition, owned->next_offset, LEVEL_ERR, NULL);
     say(intake, EVENT_ASSIGN, partition, start < 0 ? -1 : start, LEVEL_INFO, NULL);
@@ -109,7 +115,7 @@ static void post_take_over(struct intake *intake, uint32_t database, const uint3
 static bool has_moved(const struct partition *partition)
 {
     return partition->state == PARTITION_RUNNING && !partition->posting &&
-           partition->offsets.last_offset >= 0 && partition->offsets.next != partition->posted;
+           partition->offsets.next >= 0 && partition->offsets.next != partition->posted;
 }
 
 static void post_progress(struct intake *intake, uint32_t database)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* effects: see effects.h. */
+/* effects: inserts, statements, letters, events and final rows of one attempt, for txn. Never commits. */
 #include "effects.h"
 
 static enum txn_step failed(enum err_class class)

@@ -120,7 +120,8 @@ static bool parse(struct intake *intake, const struct topic *topic, const struct
     return intake->init.parser->parse(intake->init.parser->self, record->value, ret);
 }
 
-/* Copies and evaluates into the arena. NULL with arena->exhausted or eval.fault: more memory is needed; NULL without: the
+/* Copies and evaluates into the arena. NULL with arena->exhausted or eval.fault: more memory is needed; NULL without:
+ * the
  * parser has none. */
 static struct item *build(struct intake *intake, const struct topic *topic, const struct record *record,
                           struct arena *arena)
@@ -194,8 +195,8 @@ static bool accept(struct intake *intake, const struct record *record)
     if (slot == UINT32_MAX || intake->partitions.slots[slot].state != PARTITION_RUNNING)
         return true;                                 /* a straggler of a former assignment */
     struct partition *partition = &intake->partitions.slots[slot];
-    if (record->offset < partition->offsets.next || record->offset <= partition->offsets.last_offset)
-        return true;                                 /* before our start: delivered by an older fetch */
+    if (!offsets_is_new(&partition->offsets, record->offset))
+        return true;                                 /* delivered before, or by an older fetch */
     struct item *item = make_item(intake, topic, record);
     if (!item)
         return false;

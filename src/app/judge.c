@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* judge: see judge.h. Nothing is ever classified from an unlocked read: the row can change between a missed UPDATE and a
+/* judge: see judge.h. Nothing is ever classified from an unlocked read: the row can change between a missed UPDATE
+ * and a
  * look, so a difference sends the whole attempt back to be run with locks first. */
 #include "judge.h"
 
@@ -97,7 +98,8 @@ static enum txn_step classify(struct txn *txn, const struct rule *rule, struct i
     return waiting ? STEP_WAITING : STEP_ON;
 }
 
-/* One record at a time where the count of many proves nothing: exactly 1 each; a `self` transition may change nothing. */
+/* One record at a time where the count of many proves nothing: exactly 1 each; a `self` transition may change
+ * nothing. */
 static enum txn_step update_singly(struct txn *txn, const struct rule *rule, uint32_t index,
                                    struct item **items, uint32_t count, struct err *err)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* txn: one attempt, in the order of design section 3, step 4. This is the only file that names the order of the database
+/* txn: one attempt, in the order of design section 3, step 4. This is the only file that names the order of the
+ * database
  * steps; read attempt() and run_wave() for the whole story. It never retries, waits, logs or moves an offset. */
 #include "idem/app/txn.h"
 
@@ -53,7 +54,8 @@ void txn_finish(struct txn *txn)
     *txn = (struct txn){0};
 }
 
-/* ---- keys that this attempt has already judged -------------------------------------------------------------------- */
+/* ---- keys that this attempt has already judged --------------------------------------------------------------------
+ * */
 
 static struct item **known_place(struct txn *txn, const struct item *item)
 {
@@ -109,7 +111,8 @@ static enum txn_step fault(struct err *err)
     return STEP_ERROR;
 }
 
-/* Step 4b/4c for the wave: inserts the rows of keys not yet known, judges every key. Records that the business row has to
+/* Step 4b/4c for the wave: inserts the rows of keys not yet known, judges every key. Records that the business row
+ * has to
  * judge come back in txn->rest. */
 static enum txn_step claim_keys(struct txn *txn, struct item **wave, uint32_t count,
                                 uint32_t *ret_business, struct err *err)
@@ -220,7 +223,8 @@ static enum txn_step run_wave(struct txn *txn, struct txn_mode mode, struct item
     return step;
 }
 
-/* Known keys need no insert: status 1 is final, so an unlocked look may say what a repeat is. Absence decides nothing. */
+/* Known keys need no insert: status 1 is final, so an unlocked look may say what a repeat is. Absence decides
+ * nothing. */
 static enum txn_step look_first(struct txn *txn, struct item **items, uint32_t *count, struct err *err)
 {
     uint32_t distinct = 0, left = 0, repeats = 0;

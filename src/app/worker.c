@@ -70,20 +70,25 @@ static const char *down_name(int why)
     return why == DOWN_CONFIG ? "config" : "unreachable";
 }
 
+static void say_down(const struct worker *worker, enum report_event event, const char *why, const struct err *err)
+{
+    struct report_fields fields = REPORT_FIELDS_INIT;
+    fields.level = event == EVENT_PAUSED ? LEVEL_ERR : LEVEL_INFO;
+    fields.why = why;
+    fields.err = err;
+    report(worker, event, fields);
+}
+
 /* The first session of a database that goes down says so, the last that comes back too. */
 static void set_down(struct worker *worker, int why, const struct err *err)
 {
     if (worker->down == why)
         return;
     if (worker->down >= 0 && atomic_fetch_sub(down_count(worker, worker->down), 1) == 1)
-        report(worker, EVENT_RESUMED, (struct report_fields){
-            .level = LEVEL_INFO, .partition = -1, .offset = -1, .generation = -1, .count = -1,
-            .attempt = -1, .delay_ms = -1, .why = down_name(worker->down)});
+        say_down(worker, EVENT_RESUMED, down_name(worker->down), NULL);
     worker->down = why;
     if (why >= 0 && atomic_fetch_add(down_count(worker, why), 1) == 0)
-        report(worker, EVENT_PAUSED, (struct report_fields){
-            .level = LEVEL_ERR, .partition = -1, .offset = -1, .generation = -1, .count = -1,
-            .attempt = -1, .delay_ms = -1, .why = down_name(why), .err = err});
+        say_down(worker, EVENT_PAUSED, down_name(why), err);
 }
 
 /* ---- collecting ------------------------------------------------------------------------------------------------ */
@@ -375,7 +380,8 @@ static void poison(struct worker *worker, struct item *item, const struct err *e
     worker->due_us = 0;
 }
 
-/* A number in no list, alone. Poison only if another record of its rule was committed between two failures; otherwise it
+/* A number in no list, alone. Poison only if another record of its rule was committed between two failures; otherwise
+ * it
  * is taken for infrastructure, and the record waits aside while others show what is true. */
 static void failed_alone(struct worker *worker, const struct segment *segment, const struct err *err)
 {
@@ -470,9 +476,7 @@ static void fail(struct worker *worker, const struct segment *segment, bool in_t
     case ERR_FATAL:
         break;
     }
-    report(worker, EVENT_PAUSED, (struct report_fields){
-        .level = LEVEL_ERR, .partition = -1, .offset = -1, .generation = -1, .count = -1,
-        .attempt = -1, .delay_ms = -1, .why = "fault", .err = err});
+    say_down(worker, EVENT_PAUSED, "fault", err);
     atomic_store(&worker->init.shared->fatal, true);
     worker->due_us = INT64_MAX;
 }

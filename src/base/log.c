@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -126,7 +127,10 @@ void log_flush(struct log_batch *log)
 
 void log_to_stderr(void *context, struct bytes lines)
 {
+    /* A pipe takes more than PIPE_BUF in pieces: two threads' lines would be torn into each other. */
+    static pthread_mutex_t whole = PTHREAD_MUTEX_INITIALIZER;
     (void)context;
+    pthread_mutex_lock(&whole);
     while (lines.len > 0) {
         ssize_t written = write(STDERR_FILENO, lines.at, lines.len);
         if (written > 0) {
@@ -135,7 +139,8 @@ void log_to_stderr(void *context, struct bytes lines)
         } else if (written < 0 && errno == EAGAIN) {
             poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
         } else if (written < 0 && errno != EINTR) {
-            return;              /* nobody reads any more */
+            break;               /* nobody reads any more */
         }
     }
+    pthread_mutex_unlock(&whole);
 }

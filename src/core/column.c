@@ -102,7 +102,8 @@ enum column_fit column_fit(const struct column *column, const struct value *valu
     return COLUMN_NO_MATCH;
 }
 
-/* Both as digits of date and time, cut to the shorter: `2026-12-01 03:00:00.125` against `2026-12-01T03:00:00.125000Z`. */
+/* Both as digits of date and time, cut to the shorter: `2026-12-01 03:00:00.125` against
+ * `2026-12-01T03:00:00.125000Z`. */
 static bool time_equals(const struct column *column, struct bytes stored, struct bytes text)
 {
     size_t len = column->is_date ? 10 : column->precision ? 20u + column->precision : 19;

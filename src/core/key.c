@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* key: see idem/core/key.h. Every length is written before what it measures, so that no two lists of parts hash alike. */
+/* key: see idem/core/key.h. Every length is written before what it measures, so that no two lists of parts hash
+ * alike. */
 #include "idem/core/key.h"
 
 #include "idem/base/sha256.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* offsets: see idem/core/offsets.h. The ring holds what was delivered and is not yet passed; finding an offset in it is a
+/* offsets: see idem/core/offsets.h. The ring holds what was delivered and is not yet passed; finding an offset in it
+ * is a
  * binary search, since delivered offsets rise. */
 #include "idem/core/offsets.h"
 
@@ -15,13 +16,18 @@ static struct offset_slot *slot(const struct offsets *offsets, uint64_t at)
     return &offsets->ring[at & offsets->mask];
 }
 
+bool offsets_is_new(const struct offsets *offsets, int64_t offset)
+{
+    if (!offsets_idle(offsets))
+        return offset > slot(offsets, offsets->tail - 1)->offset;
+    return offset > offsets->last_offset && offset >= offsets->next;
+}
+
 bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN])
 {
     if (offsets->tail - offsets->head > offsets->mask)
         return false;
-    if (!offsets_idle(offsets) && slot(offsets, offsets->tail - 1)->offset >= offset)
-        abort();
-    if (offset <= offsets->last_offset)
+    if (!offsets_is_new(offsets, offset))
         abort();
     struct offset_slot *added = slot(offsets, offsets->tail++);
     added->offset = offset;

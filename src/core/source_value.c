@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* source_value: see source_value.h. */
+/* source_value: values out of a record, untyped or by field, for evaluate. Pure. */
 #include "source_value.h"
 
 /* Digits of a number in the arena. */

@@ -40,7 +40,8 @@ int32_t time_zone_offset_at(const struct time_zone *zone, int64_t utc_s)
 
 bool time_zone_to_utc(const struct time_zone *zone, int64_t local_s, int64_t *ret_utc_s)
 {
-    /* Offsets are less than a day: the two around the moment are all that can apply. The greater offset gives the earlier
+    /* Offsets are less than a day: the two around the moment are all that can apply. The greater offset gives the
+     * earlier
      * instant. */
     int32_t before = time_zone_offset_at(zone, local_s - 86400), after = time_zone_offset_at(zone, local_s + 86400);
     int32_t tries[2] = {before > after ? before : after, before > after ? after : before};

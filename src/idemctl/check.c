@@ -2,8 +2,8 @@
 /* check: idemctl check. The file was read before; --offline stops there. */
 #include "print.h"
 
-#include "adapter/mysql/check.h"
-#include "adapter/mysql/migrate.h"
+#include "idem/adapter/mysql_check.h"
+#include "idem/adapter/mysql_migrate.h"
 
 struct findings {
     bool json;

@@ -5,7 +5,7 @@
 
 #include "idem/core/config.h"
 
-#include "adapter/mysql/conn.h"
+#include "idem/adapter/mysql_conn.h"
 
 /* Exit codes, design section 7. */
 enum ctl_exit {

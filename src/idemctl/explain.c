@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* explain: idemctl explain. Evaluates one record as the daemon would, runs its transaction and rolls it back: what would happen
+/* explain: idemctl explain. Evaluates one record as the daemon would, runs its transaction and rolls it back: what
+ * would happen
  * now, with the SQL. Waits for no lock and changes nothing. */
 #include "print.h"
 
 #include "idem/app/txn.h"
 #include "idem/base/sha256.h"
 
-#include "adapter/json/json.h"
-#include "adapter/kafka/fetch.h"
-#include "adapter/mysql/migrate.h"
-#include "adapter/mysql/schema.h"
-#include "adapter/mysql/store.h"
+#include "idem/adapter/json.h"
+#include "idem/adapter/kafka_fetch.h"
+#include "idem/adapter/mysql_migrate.h"
+#include "idem/adapter/mysql_schema.h"
+#include "idem/adapter/mysql_store.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

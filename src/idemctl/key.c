@@ -13,8 +13,8 @@ static const struct print_column record_columns[] = {
     {"created_at", PRINT_TIME, 0}, {"updated_at", PRINT_TIME, 0}, {"expires_at", PRINT_TIME, 0}};
 
 static const char record_select[] =
-    "SELECT r.biz_type, r.idem_key, r.biz_no, d.action, r.status, r.outcome, r.response, r.attempts, r.source, d.topic, "
-    "r.partition_id, r.kafka_offset, r.created_at, r.updated_at, r.expires_at FROM idem_record r "
+    "SELECT r.biz_type, r.idem_key, r.biz_no, d.action, r.status, r.outcome, r.response, r.attempts, r.source, "
+    "d.topic, r.partition_id, r.kafka_offset, r.created_at, r.updated_at, r.expires_at FROM idem_record r "
     "JOIN idem_rule d ON d.id = r.rule_id ";
 
 static const struct print_column parked_columns[] = {
@@ -24,14 +24,14 @@ static const struct print_column parked_columns[] = {
     {"give_up_at", PRINT_TIME, 0}};
 
 static const char parked_select[] =
-    "SELECT id, topic, partition_id, kafka_offset, rule, biz_type, biz_no, idem_key, reason, attempts, next_attempt_at, "
-    "give_up_at FROM idem_parked ";
+    "SELECT id, topic, partition_id, kafka_offset, rule, biz_type, biz_no, idem_key, reason, attempts, "
+    "next_attempt_at, give_up_at FROM idem_parked ";
 
 static const struct print_column letter_columns[] = {
     {"id", PRINT_NUMBER, 0}, {"outcome", PRINT_TEXT, 0}, {"cause", PRINT_TEXT, 0}, {"rule", PRINT_TEXT, 0},
     {"biz_type", PRINT_TEXT, 0}, {"idem_key", PRINT_TEXT, 0}, {"biz_no", PRINT_TEXT, 0}, {"topic", PRINT_TEXT, 0},
-    {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0}, {"attempts", PRINT_NUMBER, 0}, {"state", PRINT_TEXT, 0},
-    {"row_state", PRINT_JSON, 0}, {"created_at", PRINT_TIME, 0}, {"payload", PRINT_TEXT, 0}};
+    {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0}, {"attempts", PRINT_NUMBER, 0},
+    {"state", PRINT_TEXT, 0}, {"row_state", PRINT_JSON, 0}, {"created_at", PRINT_TIME, 0}, {"payload", PRINT_TEXT, 0}};
 
 static const char letter_select[] =
     "SELECT id, outcome, cause, rule, biz_type, idem_key, biz_no, topic, partition_id, kafka_offset, attempts, state, "

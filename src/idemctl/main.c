@@ -2,7 +2,7 @@
 /* main: the table of subcommands, the options that all share, and the way to one of them. */
 #include "command.h"
 
-#include "adapter/yaml/load.h"
+#include "idem/adapter/config_load.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* migrate: idemctl migrate. Runs as the configured user, or as $IDEMCTL_USER with the password in $IDEMCTL_PASSWORD_FILE, since
+/* migrate: idemctl migrate. Runs as the configured user, or as $IDEMCTL_USER with the password in
+ * $IDEMCTL_PASSWORD_FILE, since
  * the daemon's user needs no CREATE. --database names one of several databases. */
 #include "command.h"
 
-#include "adapter/mysql/migrate.h"
+#include "idem/adapter/mysql_migrate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* print: see print.h. */
+/* print: rows of a query as JSON or as aligned text, for every subcommand. Never asks the database. */
 #include "print.h"
 
 #include <stdlib.h>

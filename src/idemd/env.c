@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* env: see env.h. */
+/* env: clock, randomness and crash points of the real process, for the app floor. */
 #include "env.h"
 
 #include <signal.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* lifecycle: see lifecycle.h. Start order: databases, then the consumer, then threads; READY once the group is joined. Stop
- * order: intake drains and leaves the group, threads end. A reaper ends the process after stop_timeout whatever a library
+/* lifecycle: see lifecycle.h. Start order: databases, then the consumer, then threads; READY once the group is
+ * joined. Stop
+ * order: intake drains and leaves the group, threads end. A reaper ends the process after stop_timeout whatever a
+ * library
  * does (details 1, Stopping). */
 #include "lifecycle.h"
 
@@ -10,7 +12,7 @@
 #include "startup.h"
 #include "wire.h"
 
-#include "adapter/systemd/notify.h"
+#include "idem/adapter/notify.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "lifecycle.h"
 #include "signals.h"
 
-#include "adapter/yaml/load.h"
+#include "idem/adapter/config_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reaper: see reaper.h. */
+/* reaper: a thread that ends the process when stopping takes too long. Never returns. */
 #include "reaper.h"
 
 #include "exit.h"

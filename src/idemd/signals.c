@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* signals: see signals.h. */
+/* signals: one thread that waits for signals and notes them. No handler ever runs. */
 #include "signals.h"
 
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* startup: see startup.h. */
+/* startup: databases and topics are looked at before a record is read. Writes rule numbers only. */
 #include "startup.h"
 
 #include "exit.h"
 
-#include "adapter/mysql/check.h"
-#include "adapter/mysql/migrate.h"
-#include "adapter/mysql/schema.h"
+#include "idem/adapter/mysql_check.h"
+#include "idem/adapter/mysql_migrate.h"
+#include "idem/adapter/mysql_schema.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* threads: see threads.h. */
+/* threads: a thread around each worker and keeper; all it adds is waiting. */
 #include "threads.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* wire: see wire.h. */
+/* wire: plugs adapters into ports, in start order, and takes them apart in reverse. */
 #include "wire.h"
 
-#include "adapter/json/json.h"
-#include "adapter/kafka/source.h"
-#include "adapter/mysql/store.h"
+#include "idem/adapter/json.h"
+#include "idem/adapter/kafka_source.h"
+#include "idem/adapter/mysql_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

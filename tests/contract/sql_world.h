@@ -5,7 +5,7 @@
 #ifndef IDEM_TESTS_SQL_WORLD_H
 #define IDEM_TESTS_SQL_WORLD_H
 
-#include "conn.h"
+#include "idem/adapter/mysql_conn.h"
 #include "port_cases.h"
 
 /* false if IDEM_TEST_MYSQL is not set; aborts the program if the server cannot be used. Migrations

@@ -4,7 +4,7 @@
  * 77 (skipped) without IDEM_TEST_MYSQL. */
 #include "cut_proxy.h"
 #include "sql_world.h"
-#include "store.h"
+#include "idem/adapter/mysql_store.h"
 
 #include <pthread.h>
 #include <setjmp.h>

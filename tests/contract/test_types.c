@@ -3,7 +3,7 @@
  * statement must be one look-up a row by the unique index, on an empty table as well, and no
  * stranger may ever be touched (design 3 step 6). */
 #include "sql_world.h"
-#include "store.h"
+#include "idem/adapter/mysql_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* intake: the only owner of the source and of the offsets. Polls, evaluates (a pure function), routes by business number,
+/* intake: the only owner of the source and of the offsets. Polls, evaluates (a pure function), routes by business
+ * number,
  * takes completions back, and moves offsets: first idem_progress by the keeper, then Kafka. Owned by one thread. */
 #ifndef IDEM_APP_INTAKE_H
 #define IDEM_APP_INTAKE_H
@@ -17,7 +18,7 @@ struct intake_init {
     const struct env_port *env;
     const struct report_port *report;
     const struct parser_port *parser;
-    struct worker *workers;              /* of all databases, one after the other: config->databases[i].connections each */
+    struct worker *workers;              /* of all databases, one after the other */
     uint32_t worker_count;
     struct keeper *keepers;              /* one a database */
     struct shared *shared;
@@ -47,7 +48,8 @@ struct intake {
     uint64_t finished;                   /* records done since start */
 };
 
-/* Everything is borrowed until intake_finish. The source must have been created with intake_events(). false: out of memory. */
+/* Everything is borrowed until intake_finish. The source must have been created with intake_events(). false: out of
+ * memory. */
 bool intake_init(struct intake *intake, const struct intake_init *init);
 void intake_finish(struct intake *intake);
 
@@ -57,7 +59,8 @@ struct source_events intake_events(struct intake *intake);
 /* One round: completions, offsets, then records for at most wait_ms. false: the source is lost, *err says why. */
 bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err);
 
-/* Takes no more records, finishes what is out, writes progress and offsets, leaves the group. Returns true if every delivered
+/* Takes no more records, finishes what is out, writes progress and offsets, leaves the group. Returns true if every
+ * delivered
  * record was finished or its transaction surely did not happen; false if the time ran out with work in workers. */
 bool intake_stop(struct intake *intake, uint32_t timeout_ms);
 

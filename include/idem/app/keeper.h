@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* keeper: the one who writes ownership and progress of partitions into one database, so that intake never waits for it. Jobs
- * come and go as values; keeper_step() does at most one database transaction. The ledger is owned by the keeper's thread, the
+/* keeper: the one who writes ownership and progress of partitions into one database, so that intake never waits for
+ * it. Jobs
+ * come and go as values; keeper_step() does at most one database transaction. The ledger is owned by the keeper's
+ * thread, the
  * mailbox is shared under its lock. */
 #ifndef IDEM_APP_KEEPER_H
 #define IDEM_APP_KEEPER_H
@@ -41,16 +43,19 @@ struct keeper {
     bool down;
 };
 
+/* Everything is borrowed until keeper_finish. */
 void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
                  const struct env_port *env, const struct report_port *report);
 void keeper_finish(struct keeper *keeper);       /* frees jobs that are left */
 
 /* A job with room for count partitions; NULL: out of memory. Freed by keeper_job_free. */
 struct keeper_job *keeper_job_create(enum keeper_task task, uint32_t count);
+/* NULL is fine. */
 void keeper_job_free(struct keeper_job *job);
 
 void keeper_post(struct keeper *keeper, struct keeper_job *job);     /* job is taken */
 struct keeper_job *keeper_fetch(struct keeper *keeper);              /* finished or cancelled, returned; NULL: none */
+/* Those not begun come back without having been done. */
 void keeper_cancel_take_overs(struct keeper *keeper);
 bool keeper_is_idle(struct keeper *keeper);                          /* nothing to do, nothing to fetch */
 bool keeper_has_answered(struct keeper *keeper);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* partitions: what intake knows of each partition it owns: epoch, generation, offsets. Slots are never given back to the
- * allocator while intake lives, so that an item's slot number stays valid; the epoch tells one assignment from the next.
+/* partitions: what intake knows of each partition it owns: epoch, generation, offsets. Slots are never given back to
+ * the
+ * allocator while intake lives, so that an item's slot number stays valid; the epoch tells one assignment from the
+ * next.
  * Owned by the intake thread. */
 #ifndef IDEM_APP_PARTITIONS_H
 #define IDEM_APP_PARTITIONS_H
@@ -35,7 +37,9 @@ struct partitions {
     uint32_t count, size;
 };
 
+/* Empty. */
 void partitions_init(struct partitions *partitions);
+/* Frees slots and rings. */
 void partitions_finish(struct partitions *partitions);
 
 /* Slot number of (topic, number), a new one if need be. UINT32_MAX: out of memory. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* pool: memory of items, in chunks that are filled one after the other and come back when their last item is gone. Items end
- * in nearly the order they came, so chunks turn over; nothing is allocated for a record once the chunks are there. Owned by
+/* pool: memory of items, in chunks that are filled one after the other and come back when their last item is gone.
+ * Items end
+ * in nearly the order they came, so chunks turn over; nothing is allocated for a record once the chunks are there.
+ * Owned by
  * intake: taken and given back on one thread. */
 #ifndef IDEM_APP_POOL_H
 #define IDEM_APP_POOL_H
@@ -17,6 +19,7 @@ struct pool {
     size_t held;                 /* bytes of all chunks */
 };
 
+/* Empty: the first record allocates the first chunk. */
 void pool_init(struct pool *pool);
 void pool_finish(struct pool *pool);     /* all items must be back */
 

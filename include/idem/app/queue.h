@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* queue: items between threads, a list under a mutex; what it may hold is bounded by limits.inflight, so it needs no bound
+/* queue: items between threads, a list under a mutex; what it may hold is bounded by limits.inflight, so it needs no
+ * bound
  * of its own. One of the two shared objects of the app floor (the other is shared.h). */
 #ifndef IDEM_APP_QUEUE_H
 #define IDEM_APP_QUEUE_H
@@ -13,6 +14,7 @@ struct item_list {
     uint32_t count;
 };
 
+/* Appends; the item is taken. */
 void item_list_push(struct item_list *list, struct item *item);
 void item_list_join(struct item_list *list, struct item_list *tail);   /* tail becomes empty */
 struct item *item_list_pop(struct item_list *list);                    /* NULL if empty */
@@ -24,13 +26,16 @@ struct queue {
     bool poked, waiting;
 };
 
+/* Empty; finish frees nothing but the lock. */
 void queue_init(struct queue *queue);
+/* Items still in it are the caller's. */
 void queue_finish(struct queue *queue);
 
 /* Appends the list (which becomes empty) and wakes the reader. */
 void queue_push(struct queue *queue, struct item_list *list);
 
-/* Moves at most max_count items and (beyond the first) max_bytes of record values to ret_list; never waits. Returns how many
+/* Moves at most max_count items and (beyond the first) max_bytes of record values to ret_list; never waits. Returns
+ * how many
  * were moved. */
 uint32_t queue_take(struct queue *queue, uint32_t max_count, uint64_t max_bytes,
                     struct item_list *ret_list);
@@ -41,6 +46,7 @@ void queue_wait(struct queue *queue, int64_t until_us);
 /* The same, but items do not end it: only a poke or the time. */
 void queue_wait_poke(struct queue *queue, int64_t until_us);
 
+/* Ends the present wait, or the next one. */
 void queue_poke(struct queue *queue);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* worker: the batches of one database session. It takes what has queued, runs it as one transaction and decides what an
- * error means: run again, halve, set aside, wait. It never sleeps: worker_step() does at most one attempt and says when to
+ * error means: run again, halve, set aside, wait. It never sleeps: worker_step() does at most one attempt and says
+ * when to
  * call again, so that a thread and the simulator drive it alike. Owned by one thread. */
 #ifndef IDEM_APP_WORKER_H
 #define IDEM_APP_WORKER_H
@@ -44,7 +45,8 @@ struct worker {
 bool worker_init(struct worker *worker, const struct worker_init *init);
 void worker_finish(struct worker *worker);
 
-/* Returns the moment (monotonic microseconds) of the next useful call; 0 = at once, INT64_MAX = when something is queued. */
+/* Returns the moment (monotonic microseconds) of the next useful call; 0 = at once, INT64_MAX = when something is
+ * queued. */
 int64_t worker_step(struct worker *worker);
 
 /* Nothing queued, running or set aside. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* log: logfmt lines (design section 7, Log) in a buffer that goes out with one write(2). A line is built field by field; what
+/* log: logfmt lines (design section 7, Log) in a buffer that goes out with one write(2). A line is built field by
+ * field; what
  * is empty is left out. Where lines go is the sink's business: standard error, or the journal (adapter/systemd). One
  * log_batch a thread. Never allocates; a line that does not fit is cut at its last whole field. */
 #ifndef IDEM_BASE_LOG_H
@@ -35,6 +36,7 @@ void log_field(struct log_batch *log, const char *name, struct bytes value);
 void log_text(struct log_batch *log, const char *name, const char *value);   /* NULL is left out */
 void log_int(struct log_batch *log, const char *name, int64_t value);
 
+/* Ends the line. */
 void log_end(struct log_batch *log);
 
 /* Hands everything to the sink. */

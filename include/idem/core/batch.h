@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* batch: which records of a batch may go into SQL together. Two records conflict if they have the same (biz_type, key),
- * the same business number, or name the same row in any transition (details 1, Waves); the earlier in delivery order goes
+ * the same business number, or name the same row in any transition (details 1, Waves); the earlier in delivery order
+ * goes
  * first. Works on 64-bit hashes: a collision only makes a record wait for the next wave. Workspace is the caller's. */
 #ifndef IDEM_CORE_BATCH_H
 #define IDEM_CORE_BATCH_H
@@ -14,6 +15,7 @@ struct wave_set {
 
 /* Bytes of slots for so many records. */
 size_t wave_set_size(uint32_t records);
+/* slots: wave_set_size(records) bytes, borrowed while the set is used. */
 void wave_set_init(struct wave_set *set, void *slots, uint32_t records);
 
 /* Picks from pending[0..count) (delivery order) every item that conflicts with none before it (picked or not) into
@@ -21,7 +23,8 @@ void wave_set_init(struct wave_set *set, void *slots, uint32_t records);
 uint32_t wave_pick(struct wave_set *set, struct item **pending, uint32_t count, struct item **ret_wave,
                    struct item **ret_rest, uint32_t *ret_rest_count);
 
-/* The same, but stops at the first item that conflicts: ret_wave is a prefix of pending. For rules with statements, whose
+/* The same, but stops at the first item that conflicts: ret_wave is a prefix of pending. For rules with statements,
+ * whose
  * effects must come in delivery order. */
 uint32_t wave_prefix(struct wave_set *set, struct item **pending, uint32_t count, struct item **ret_wave,
                      struct item **ret_rest, uint32_t *ret_rest_count);

@@ -83,6 +83,7 @@ struct item {
     uint32_t aside_count;        /* times set aside, for the back-off */
 };
 
+/* Forgets what the last attempt found; keeps what was delivered. */
 void item_reset(struct item *item);
 
 /* Columns that row_view holds for transition `index`: state column, then where, identity (first transition only),
@@ -95,6 +96,7 @@ struct row_layout {
     uint8_t require_at[REQUIRE_MAX];
 };
 
+/* Pure; ret is filled whole. */
 void row_layout(const struct rule *rule, uint32_t transition, struct row_layout *ret);
 
 /* details 1, row_state: JSON object of the row in layout order. */

@@ -26,12 +26,14 @@ struct hash_part {
     struct bytes value;
 };
 
+/* details 3, params_hash. */
 void params_hash(uint32_t version, struct bytes action, const struct hash_part *parts, uint32_t count,
                  uint8_t ret_hash[PARAMS_HASH_LEN]);
 
 /* parts sorted bytewise by name; count 0 (identity: none) gives 16 zero bytes. */
 void identity_hash(const struct hash_part *parts, uint32_t count, uint8_t ret_hash[IDENTITY_HASH_LEN]);
 
+/* details 3, event id: 32 hex digits, no NUL. */
 void event_id(struct bytes biz_type, struct bytes key, const uint8_t identity[IDENTITY_HASH_LEN],
               struct bytes outcome, uint32_t index, char ret_hex[EVENT_ID_LEN]);
 

@@ -30,7 +30,11 @@ void offsets_init(struct offsets *offsets, struct offset_slot *ring, uint32_t pl
 /* false if the ring is full. Offsets must rise; aborts otherwise (a seek starts a new epoch and a new ring). */
 bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN]);
 
-/* Marks a delivered offset finished and moves the commit point. Unknown or finished offsets abort: epochs keep strangers
+/* Whether the offset lies beyond everything delivered so far: what does not comes from an older fetch. */
+bool offsets_is_new(const struct offsets *offsets, int64_t offset);
+
+/* Marks a delivered offset finished and moves the commit point. Unknown or finished offsets abort: epochs keep
+ * strangers
  * out. Returns true if the commit point moved. */
 bool offsets_finish(struct offsets *offsets, int64_t offset);
 

@@ -20,6 +20,7 @@ struct time_zone {
 /* "+08:00", "-05:30", "UTC", "Z"; false if it is none of these. */
 bool time_zone_fixed(struct bytes text, struct time_zone *ret_zone);
 
+/* Seconds east of Greenwich at that moment. */
 int32_t time_zone_offset_at(const struct time_zone *zone, int64_t utc_s);
 
 /* Local civil seconds (as if they were UTC) to UTC. false in a daylight-saving gap; the earlier instant in an

@@ -46,7 +46,8 @@ enum cause decimal_parse(struct bytes text, unsigned scale, unsigned shift, stru
  * digits, optional sign and point). Not for exponents. */
 int decimal_compare(struct bytes a, struct bytes b);
 
-/* A civil time to canonical UTC text of microseconds (digits beyond are cut). `zone_minutes` is the zone of a text without
+/* A civil time to canonical UTC text of microseconds (digits beyond are cut). `zone_minutes` is the zone of a text
+ * without
  * one: a fixed offset; a named zone is resolved by the caller's table (see timezone.h).
  * CAUSE_NONE, CAUSE_FIELD_TYPE, CAUSE_TOO_LARGE (arena). `pattern` is used by TIME_STRPTIME only. */
 struct time_zone;

@@ -22,7 +22,8 @@ struct source_partition {
 struct source_events {
     void *context;
     /* New partitions. offsets hold the group's committed offset (or NONE). The handler replaces each by where to start;
-     * SOURCE_OFFSET_NONE = hold it back, start() comes later. Returns nothing: it may wait for the database, but not longer
+     * SOURCE_OFFSET_NONE = hold it back, start() comes later. Returns nothing: it may wait for the database, but not
+     * longer
      * than a part of max.poll.interval. */
     void (*assigned)(void *context, struct source_partition *partitions, uint32_t count);
     /* About to be given up, or (lost) already somebody else's. The handler may call commit() unless lost. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* store: one database session of one worker, as the transaction sees it. Every call blocks, belongs to one thread, and
  * returns what the caller has to do (err_class); after any class but ERR_NONE inside a transaction the caller calls
- * rollback() and nothing else. `items` arrays are the caller's order; the store sorts by itself where lock order matters
+ * rollback() and nothing else. `items` arrays are the caller's order; the store sorts by itself where lock order
+ * matters
  * (bytewise). `scratch` holds what is read, until the caller resets it. Fakes and the MySQL adapter pass one contract
  * test (tests/contract). */
 #ifndef IDEM_PORT_STORE_H
@@ -59,13 +60,15 @@ struct store_row_ops {
      * Sets item->claimed; for rows that stood before, fills item->known under their lock. */
     enum err_class (*claim)(void *self, struct item *const *items, uint32_t count,
                             const uint8_t claim[CLAIM_LEN], struct arena *scratch, struct err *err);
-    /* Conditional UPDATE of transition `index`, `from` and `require` in its WHERE; items have one rule and distinct rows.
+    /* Conditional UPDATE of transition `index`, `from` and `require` in its WHERE; items have one rule and distinct
+     * rows.
      * *ret_affected = changed rows in all. Only for set_based transitions or count 1. More than count, or more than 1
      * for one item, is ERR_FATAL. */
     enum err_class (*update)(void *self, const struct rule *rule, uint32_t index,
                              struct item *const *items, uint32_t count, uint64_t *ret_affected,
                              struct err *err);
-    /* Locks and reads the rows of transition `index` into item->rows[index]. skip_locked: rows that another session holds
+    /* Locks and reads the rows of transition `index` into item->rows[index]. skip_locked: rows that another session
+     * holds
      * come back found and locked instead of waiting. */
     enum err_class (*lock)(void *self, const struct rule *rule, uint32_t index,
                            struct item *const *items, uint32_t count, bool skip_locked,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch: see fetch.h. A consumer of a throw-away group that is assigned one partition by hand. */
-#include "fetch.h"
+#include "idem/adapter/kafka_fetch.h"
 
 #include "message.h"
 #include "properties.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* message: see message.h. */
+/* message: librdkafka messages as records of core, headers in their stored form. For the source and fetch; owns
+ * nothing. */
 #include "message.h"
 
 #include <stdlib.h>

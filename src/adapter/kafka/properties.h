@@ -8,7 +8,8 @@
 
 #include <librdkafka/rdkafka.h>
 
-/* Brokers and the user's properties, `_file` ones read now. Returned to caller, free with rd_kafka_conf_destroy or give it to
+/* Brokers and the user's properties, `_file` ones read now. Returned to caller, free with rd_kafka_conf_destroy or
+ * give it to
  * rd_kafka_new. NULL: ERR_CONFIG. consumer: with the group and everything the daemon relies on. */
 rd_kafka_conf_t *properties_make(const struct config *config, bool consumer, struct err *err);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rebalance: partitions come and go. The handlers of the source's owner are called before librdkafka is answered, so that offsets are
- * committed while the partitions are still ours (hazards K5). Partitions that the owner holds back stay in our list but are not
+/* rebalance: partitions come and go. The handlers of the source's owner are called before librdkafka is answered, so
+ * that offsets are
+ * committed while the partitions are still ours (hazards K5). Partitions that the owner holds back stay in our list
+ * but are not
  * fetched; starting one is an assign with offsets, as every seek is. */
 #include "source_self.h"
 
@@ -103,7 +105,8 @@ rd_kafka_resp_err_t fetch_started(struct kafka_source *source, const struct sour
 
 /* ---- coming ---------------------------------------------------------------------------------------------------- */
 
-/* The group's offsets; asked again while the coordinator moves, since not knowing them must not look like having none. */
+/* The group's offsets; asked again while the coordinator moves, since not knowing them must not look like having
+ * none. */
 static bool read_committed(rd_kafka_t *consumer, rd_kafka_topic_partition_list_t *list)
 {
     for (int i = 0; i < 3; i++) {

@@ -3,7 +3,7 @@
 #ifndef IDEM_KAFKA_SOURCE_SELF_H
 #define IDEM_KAFKA_SOURCE_SELF_H
 
-#include "source.h"
+#include "idem/adapter/kafka_source.h"
 
 #include <librdkafka/rdkafka.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* check: see check.h. Every look is bounded: a check may run beside the daemon on a busy server. */
-#include "check.h"
+#include "idem/adapter/mysql_check.h"
 
 #include <stdio.h>
 
@@ -174,8 +174,8 @@ static enum err_class check_settings(struct checker *checker)
 
 /* What the daemon does to its own tables, with nothing to do: only the right to do it is asked for. */
 static const char *const needed[] = {
-    "INSERT INTO idem_record (biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,fingerprint_version,outcome,claim,"
-    "source,partition_id,kafka_offset,expires_at) SELECT biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,"
+    "INSERT INTO idem_record (biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,fingerprint_version,outcome,"
+    "claim,source,partition_id,kafka_offset,expires_at) SELECT biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,"
     "fingerprint_version,outcome,claim,source,partition_id,kafka_offset,expires_at FROM idem_record WHERE 1=0",
     "UPDATE idem_record SET attempts=attempts WHERE 1=0",
     "UPDATE idem_dead_letter SET attempts=attempts WHERE 1=0",

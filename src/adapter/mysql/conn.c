@@ -3,7 +3,7 @@
  * never decides what an error means for a record. A statement outside a transaction (tools, session
  * reads) opens one on the server because autocommit is off; conn_begin ends such a leftover before
  * it starts. */
-#include "conn.h"
+#include "idem/adapter/mysql_conn.h"
 
 #include <stdio.h>
 #include <stdlib.h>

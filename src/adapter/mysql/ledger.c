@@ -2,7 +2,7 @@
 /* ledger: idem_partition and idem_progress (port/ledger.h). For the keeper of one database; every
  * call is one transaction, and after any failure the session is rolled back. Repeating a call is
  * always safe. */
-#include "store.h"
+#include "idem/adapter/mysql_store.h"
 
 #include "idem/core/limits.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* migrate: see migrate.h. */
-#include "migrate.h"
+/* migrate: brings idemd's own tables up to date, version by version, for idemctl and the start of idemd. Never goes
+ * back. */
+#include "idem/adapter/mysql_migrate.h"
 
 #include "idem/base/sha256.h"
 #include "migrate_list.h"

@@ -2,7 +2,7 @@
 /* mysql_err: MySQL error number -> what the caller does about it (details 1, "Error numbers" and
  * "Unknown COMMIT"; hazards M9, M21, M24, M29). A table and two ranges; looks at nothing but the
  * number. */
-#include "conn.h"
+#include "idem/adapter/mysql_conn.h"
 
 struct number_class {
     uint16_t number;

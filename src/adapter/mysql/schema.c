@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* schema: see schema.h. */
-#include "schema.h"
+/* schema: reads the live tables into the compiled rules, before workers start. Never changes a business table. */
+#include "idem/adapter/mysql_schema.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,8 +153,8 @@ static enum err_class read_column(struct reader *reader, struct bytes table, str
     uint32_t count;
     *ret = (struct column){0};
     buf_init(&sql, block, sizeof block);
-    buf_text(&sql, "SELECT data_type, column_type, is_nullable, COALESCE(numeric_precision,0), COALESCE(numeric_scale,0),"
-                   " COALESCE(datetime_precision,0), COALESCE(character_set_name,''), COALESCE(collation_name,'')"
+    buf_text(&sql, "SELECT data_type, column_type, is_nullable, COALESCE(numeric_precision,0),"
+                   " COALESCE(numeric_scale,0), COALESCE(datetime_precision,0), COALESCE(character_set_name,''), COALESCE(collation_name,'')"
                    " FROM information_schema.columns");
     put_table(&sql, table);
     buf_text(&sql, " AND column_name=");
@@ -255,7 +255,7 @@ static enum err_class read_index(struct reader *reader, struct transition *trans
         return class;
     index_ends(&shape, &best);
     if (best.columns == 0) {
-        tell(reader, SEVERITY_ERROR, "no_unique_index", "table %.*s has no usable unique index over the columns of where",
+        tell(reader, SEVERITY_ERROR, "no_unique_index", "no usable unique index of %.*s covers the columns of where",
              (int)transition->table.len, (const char *)transition->table.at);
         return ERR_NONE;
     }

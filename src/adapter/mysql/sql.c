@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sql: literals and names as SQL text, for everything in this adapter. Written straight into the
  * statement's buffer; what does not fit sets its overflow flag. */
-#include "conn.h"
+#include "idem/adapter/mysql_conn.h"
 
 /* What must not stand in a string literal as it is. */
 static const char escape[256] = {

@@ -3,7 +3,7 @@
 #ifndef IDEM_MYSQL_STORE_SELF_H
 #define IDEM_MYSQL_STORE_SELF_H
 
-#include "store.h"
+#include "idem/adapter/mysql_store.h"
 #include "idem/core/batch.h"
 
 enum { RULES_CACHED = 32 };

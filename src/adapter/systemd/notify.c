@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* notify: see notify.h. */
-#include "notify.h"
+/* notify: sd_notify(3) messages, for the life of the process. Never fails and never waits. */
+#include "idem/adapter/notify.h"
 
 #include <stdint.h>
 #include <systemd/sd-daemon.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* load: a configuration from its file: reading, parsing, binding, and what the binder asks of this process. */
-#include "load.h"
+#include "idem/adapter/config_load.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* yaml: libyaml's events to a tree with marks. Aliases, tags and several documents are refused: a configuration says what it
+/* yaml: libyaml's events to a tree with marks. Aliases, tags and several documents are refused: a configuration says
+ * what it
  * says where it stands. */
-#include "load.h"
+#include "idem/adapter/config_load.h"
 
 #include <stdio.h>
 #include <yaml.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* binder: the entry of the loader, the place in the file, the list of mistakes. Pure: memory comes from the
  * caller's arena, the outside is asked through config_lookup. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 #include <stdarg.h>
 #include <stdio.h>

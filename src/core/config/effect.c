@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* effect: what a record leaves besides its business row: the rule's inserts, its events, events on other outcomes. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

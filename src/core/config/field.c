@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* field: the typed fields of a rule, with minor units, time formats and checked defaults. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

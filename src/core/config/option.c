@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* option: one row per option says name, type, range and default; this file reads a section by such a table. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rule: one rule as a whole: names, key, identity, fingerprint, and what its parts owe each other. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #include "idem/core/key.h"
 

@@ -3,7 +3,7 @@
 #ifndef IDEM_CORE_CONFIG_RULE_BIND_H
 #define IDEM_CORE_CONFIG_RULE_BIND_H
 
-#include "core/config/binder.h"
+#include "binder.h"
 
 /* What a place allows a value to be. */
 enum place {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* scalar: texts with ${VAR}, numbers, durations, sizes, and the shapes of names. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 static bool is_null(const struct yaml_node *node)
 {

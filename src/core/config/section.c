@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* section: the sections of the file besides topics, each by its table. A new option is one row here. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024, SECOND = 1000, HOUR = 3600 * 1000 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* servers: the sections that say where Kafka and the databases are. Secrets are kept as they stand or as the path
  * of their file; no message repeats one. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* statement: a rule's own UPDATE, INSERT or DELETE, cut at its :names. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

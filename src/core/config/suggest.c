@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* suggest: the known name that a mistyped one was meant to be. */
-#include "core/config/binder.h"
+#include "binder.h"
 
 enum { NAME_MAX_BYTES = 48 };
 

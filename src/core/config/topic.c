@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* topic: the topics of the file and the order of their rules. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* transition: which rows a record moves, from where to where. Every state belongs to one list. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 

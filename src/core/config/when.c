@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* when: the conditions of a rule: a literal, a list of literals, {present: bool}, {not: [..]}. */
-#include "core/config/rule_bind.h"
+#include "rule_bind.h"
 
 static bool literals_bind(struct rule_binder *rb, const struct yaml_node *node, struct condition *ret)
 {

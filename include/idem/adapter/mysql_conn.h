@@ -2,8 +2,8 @@
 /* conn: one session with one server, as a small state machine CLOSED / IDLE / IN_TX / BROKEN
  * (hazards M7, M8: after an error nothing the client library says about the transaction is
  * trusted). The only place that calls mysql_real_connect and mysql_real_query. Owned by one thread. */
-#ifndef IDEM_MYSQL_CONN_H
-#define IDEM_MYSQL_CONN_H
+#ifndef IDEM_ADAPTER_MYSQL_CONN_H
+#define IDEM_ADAPTER_MYSQL_CONN_H
 
 #include "idem/base/buf.h"
 #include "idem/base/err.h"
@@ -19,6 +19,7 @@ typedef void conn_trace(void *context, struct bytes sql);
 /* `config` is borrowed until conn_destroy. NULL if out of memory. Nothing is connected yet. */
 struct conn *conn_create(const struct database_config *config);
 void conn_destroy(struct conn *conn);                      /* NULL is fine; closes */
+/* From now on every statement is told; NULL ends it. */
 void conn_trace_set(struct conn *conn, conn_trace *trace, void *context);
 
 /* Session settings that differ from the daemon's: lock wait in seconds (0 = config->lock_wait_ms),
@@ -29,6 +30,7 @@ struct conn_options {
     const char *user, *password;
     bool read_only_allowed;
 };
+/* Copied, texts borrowed while the connection lives. */
 void conn_options_set(struct conn *conn, const struct conn_options *options);
 
 /* Connects if CLOSED or BROKEN (next host of the list after ERR_WRONG_SERVER or a failed connect;

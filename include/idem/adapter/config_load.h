@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* load: configuration files by libyaml (the only file that sees it), and loading a whole configuration. */
-#ifndef IDEM_YAML_LOAD_H
-#define IDEM_YAML_LOAD_H
+#ifndef IDEM_ADAPTER_YAML_LOAD_H
+#define IDEM_ADAPTER_YAML_LOAD_H
 
 #include "idem/core/config.h"
 
-/* Parses one document into a tree in the arena, marks included. false: mistakes were added (syntax, anchors, tags, limits:
+/* Parses one document into a tree in the arena, marks included. false: mistakes were added (syntax, anchors, tags,
+ * limits:
  * 4 MiB, depth 64, 100 000 nodes). text is borrowed for the call. */
 bool yaml_parse(struct bytes text, struct arena *arena, const struct yaml_node **ret_root,
                 struct diagnostics *mistakes);
 
-/* Reads, parses and binds the file; environment and time zones are those of this process. *ret is returned to caller, free with
+/* Reads, parses and binds the file; environment and time zones are those of this process. *ret is returned to caller,
+ * free with
  * config_free. false: *mistakes says why, *ret is untouched. */
 bool config_file_load(const char *path, struct config **ret, struct diagnostics *mistakes);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* store: the store and ledger ports over one MySQL or MariaDB session each. Owned by the thread
  * that uses them. */
-#ifndef IDEM_MYSQL_STORE_H
-#define IDEM_MYSQL_STORE_H
+#ifndef IDEM_ADAPTER_MYSQL_STORE_H
+#define IDEM_ADAPTER_MYSQL_STORE_H
 
-#include "conn.h"
+#include "idem/adapter/mysql_conn.h"
 #include "idem/port/ledger.h"
 #include "idem/port/store.h"
 
