@@ -87,6 +87,14 @@ uint32_t queue_take(struct queue *queue, uint32_t max_count, uint64_t max_bytes,
     return count;
 }
 
+bool queue_is_empty(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool empty = queue->list.head == NULL;
+    pthread_mutex_unlock(&queue->lock);
+    return empty;
+}
+
 static void wait(struct queue *queue, int64_t until_us, bool for_items)
 {
     struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};

@@ -325,21 +325,27 @@ static void wait_ms(struct worker *worker, uint32_t base_ms, uint32_t cap_ms, ui
     worker->due_us = now_us(worker) + (int64_t)*ret_delay * 1000;
 }
 
+static void say_retry(const struct worker *worker, const struct segment *segment, enum outcome_level level,
+                      uint32_t delay, const struct err *err)
+{
+    report(worker, EVENT_TX_RETRY, (struct report_fields){
+        .level = level, .partition = -1, .offset = -1, .generation = -1, .count = segment->to - segment->from,
+        .attempt = worker->tries, .delay_ms = delay, .err = err});
+}
+
 static void run_again(struct worker *worker, const struct segment *segment, const struct err *err)
 {
     uint32_t delay;
     wait_ms(worker, RETRY_BASE_MS, RETRY_CAP_MS, &delay);
-    report(worker, EVENT_TX_RETRY, (struct report_fields){
-        .level = LEVEL_INFO, .partition = -1, .offset = -1, .generation = -1,
-        .count = segment->to - segment->from, .attempt = worker->tries, .delay_ms = delay,
-        .err = err});
+    say_retry(worker, segment, LEVEL_INFO, delay, err);
 }
 
 static void halve(struct worker *worker, const struct segment *segment, const struct err *err)
 {
-    report(worker, EVENT_BISECT, (struct report_fields){
-        .level = LEVEL_INFO, .partition = -1, .offset = -1, .generation = -1,
-        .count = segment->to - segment->from, .attempt = -1, .delay_ms = -1, .err = err});
+    struct report_fields fields = REPORT_FIELDS_INIT;
+    fields.count = segment->to - segment->from;
+    fields.err = err;
+    report(worker, EVENT_BISECT, fields);
     segments_halve(&worker->segments);
     segment_begins(worker);
 }
@@ -359,10 +365,7 @@ static void lost(struct worker *worker, const struct segment *segment, bool in_t
     if (!in_transaction)
         set_down(worker, err->class == ERR_CONFIG ? DOWN_CONFIG : DOWN_UNREACHABLE, err);
     else
-        report(worker, EVENT_TX_RETRY, (struct report_fields){
-            .level = LEVEL_WARNING, .partition = -1, .offset = -1, .generation = -1,
-            .count = segment->to - segment->from, .attempt = worker->tries, .delay_ms = delay,
-            .err = err});
+        say_retry(worker, segment, LEVEL_WARNING, delay, err);
 }
 
 static void paused_by_config(struct worker *worker, const struct err *err)
@@ -454,11 +457,6 @@ static void fail(struct worker *worker, const struct segment *segment, bool in_t
             .count = segment->to - segment->from, .attempt = -1, .delay_ms = -1, .err = err});
         return;
     case ERR_TOO_LARGE:
-        if (many)
-            halve(worker, segment, err);
-        else
-            refused(worker, segment, err);
-        return;
     case ERR_DATA:
     case ERR_UNIQUE:
         refused(worker, segment, err);
@@ -502,10 +500,10 @@ static void settle(struct worker *worker, const struct segment *segment)
     }
     set_down(worker, -1, NULL);
     worker->in_doubt = false;
-    report(worker, EVENT_TX_SETTLED, (struct report_fields){
-        .level = LEVEL_INFO, .partition = -1, .offset = -1, .generation = -1,
-        .count = segment->to - segment->from, .attempt = -1, .delay_ms = -1,
-        .why = committed ? "committed" : "rolled_back"});
+    struct report_fields fields = REPORT_FIELDS_INIT;
+    fields.count = segment->to - segment->from;
+    fields.why = committed ? "committed" : "rolled_back";
+    report(worker, EVENT_TX_SETTLED, fields);
     if (committed)
         finish(worker, segment);
     else
@@ -599,8 +597,5 @@ int64_t worker_step(struct worker *worker)
 
 bool worker_is_idle(struct worker *worker)
 {
-    pthread_mutex_lock(&worker->queue.lock);
-    bool queued = worker->queue.list.head != NULL;
-    pthread_mutex_unlock(&worker->queue.lock);
-    return !queued && worker->batch_count == 0 && !worker->aside.head;
+    return queue_is_empty(&worker->queue) && worker->batch_count == 0 && !worker->aside.head;
 }

@@ -38,7 +38,9 @@ void conn_options_set(struct conn *conn, const struct conn_options *options);
  * time_zone, strict sql_mode, utf8mb4, lock wait, no FOUND_ROWS, server writable. A no-op when
  * IDLE. ERR_RECONNECT, ERR_WRONG_SERVER, ERR_CONFIG. */
 enum err_class conn_open(struct conn *conn, struct err *err);
+/* Closes; the next conn_open connects anew. */
 void conn_close(struct conn *conn);
+/* What may be done next. */
 enum conn_state conn_state(const struct conn *conn);
 
 /* IDLE -> IN_TX. With autocommit off the transaction starts with its first statement: no round
@@ -53,8 +55,11 @@ void conn_rollback(struct conn *conn);
 /* Runs one statement. Result rows, if any, are stored and read by conn_next(). `where` = static
  * name of the step. */
 enum err_class conn_run(struct conn *conn, struct bytes sql, const char *where, struct err *err);
+/* The same for NUL-terminated text. */
 enum err_class conn_run_text(struct conn *conn, const char *sql, const char *where, struct err *err);
+/* Changed rows (never matched ones) of the last statement. */
 uint64_t conn_affected(const struct conn *conn);
+/* Of the last INSERT, 0 if it made none. */
 uint64_t conn_insert_id(const struct conn *conn);
 
 struct conn_cell {

@@ -40,6 +40,9 @@ void queue_push(struct queue *queue, struct item_list *list);
 uint32_t queue_take(struct queue *queue, uint32_t max_count, uint64_t max_bytes,
                     struct item_list *ret_list);
 
+/* At this moment. */
+bool queue_is_empty(struct queue *queue);
+
 /* Waits until there is an item, somebody poked, or `until_us` on the monotonic clock (INT64_MAX: no end). */
 void queue_wait(struct queue *queue, int64_t until_us);
 

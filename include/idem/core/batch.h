@@ -29,7 +29,9 @@ uint32_t wave_pick(struct wave_set *set, struct item **pending, uint32_t count, 
 uint32_t wave_prefix(struct wave_set *set, struct item **pending, uint32_t count, struct item **ret_wave,
                      struct item **ret_rest, uint32_t *ret_rest_count);
 
-uint64_t item_key_hash(const struct item *item);      /* (biz_type, key) */
+/* Of (biz_type, key). */
+uint64_t item_key_hash(const struct item *item);
+/* Whether (biz_type, key) are equal. */
 bool item_same_key(const struct item *a, const struct item *b);
 
 /* Bytewise by (biz_type, key): the order in which dedupe rows are inserted (hazards M13). */

@@ -175,8 +175,9 @@ static enum err_class check_settings(struct checker *checker)
 /* What the daemon does to its own tables, with nothing to do: only the right to do it is asked for. */
 static const char *const needed[] = {
     "INSERT INTO idem_record (biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,fingerprint_version,outcome,"
-    "claim,source,partition_id,kafka_offset,expires_at) SELECT biz_type,idem_key,biz_no,rule_id,params_hash,identity_hash,"
-    "fingerprint_version,outcome,claim,source,partition_id,kafka_offset,expires_at FROM idem_record WHERE 1=0",
+    "claim,source,partition_id,kafka_offset,expires_at) SELECT biz_type,idem_key,biz_no,rule_id,params_hash,"
+    "identity_hash,fingerprint_version,outcome,claim,source,partition_id,kafka_offset,expires_at "
+    "FROM idem_record WHERE 1=0",
     "UPDATE idem_record SET attempts=attempts WHERE 1=0",
     "UPDATE idem_dead_letter SET attempts=attempts WHERE 1=0",
     "DELETE FROM idem_outbox WHERE 1=0",
@@ -243,9 +244,6 @@ static enum err_class check_rule(struct checker *checker, const struct rule *rul
     else if (rule->ttl_s >= 0 && rule->ttl_s < DAY_S)
         schema_tell(checker->sink, checker->context, rule, SEVERITY_WARNING, "ttl",
                     "ttl is shorter than a day: most channels send again for longer");
-    if (rule->identity_none && rule->transition_count > 0)
-        schema_tell(checker->sink, checker->context, rule, SEVERITY_INFO, "identity",
-                    "identity: none: a second payment of one order looks like a retry");
     return class;
 }
 

@@ -154,7 +154,8 @@ static enum err_class read_column(struct reader *reader, struct bytes table, str
     *ret = (struct column){0};
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, "SELECT data_type, column_type, is_nullable, COALESCE(numeric_precision,0),"
-                   " COALESCE(numeric_scale,0), COALESCE(datetime_precision,0), COALESCE(character_set_name,''), COALESCE(collation_name,'')"
+                   " COALESCE(numeric_scale,0), COALESCE(datetime_precision,0), COALESCE(character_set_name,''),"
+                   " COALESCE(collation_name,'')"
                    " FROM information_schema.columns");
     put_table(&sql, table);
     buf_text(&sql, " AND column_name=");

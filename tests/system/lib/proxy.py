@@ -19,6 +19,8 @@ CLOSE_AFTER = "close_after"
 HOLD = "hold"
 
 _COM_QUERY = 0x03
+# CLIENT_QUERY_ATTRIBUTES (MySQL's own client): no attributes, one set of them, before the statement.
+_NO_ATTRIBUTES = b"\x00\x01"
 _COM_STMT_PREPARE = 0x16
 
 
@@ -156,8 +158,11 @@ class _Link:
         # A command is the first packet of its exchange; the login's packets are numbered on.
         if head[3] != 0 or not body or body[0] not in (_COM_QUERY, _COM_STMT_PREPARE):
             return None
+        text = body[1:]
+        if body[0] == _COM_QUERY and text.startswith(_NO_ATTRIBUTES):
+            text = text[len(_NO_ATTRIBUTES):]
         with self.proxy.lock:
-            return next((r for r in self.proxy.rules if r.takes(body[1:])), None)
+            return next((r for r in self.proxy.rules if r.takes(text)), None)
 
     def _act(self, rule, packet):
         """Carries the action out; False ends the connection."""
