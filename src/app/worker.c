@@ -437,7 +437,6 @@ static void refused(struct worker *worker, const struct segment *segment, const 
 static void fail(struct worker *worker, const struct segment *segment, bool in_transaction,
                  const struct err *err)
 {
-    bool many = segment->to - segment->from > 1;
     switch (err->class) {
     case ERR_RETRY:
         run_again(worker, segment, err);
@@ -462,7 +461,7 @@ static void fail(struct worker *worker, const struct segment *segment, bool in_t
         refused(worker, segment, err);
         return;
     case ERR_UNKNOWN:
-        if (many)
+        if (segment->to - segment->from > 1)
             halve(worker, segment, err);
         else
             failed_alone(worker, segment, err);

@@ -45,7 +45,7 @@ static const char outbox_select[] =
     "SELECT seq, id, topic, aggregatetype, aggregateid, type, created_at, payload FROM idem_outbox ";
 
 struct section {
-    const char *name, *title, *select, *order;
+    const char *name, *title, *select, *order, *table;
     const struct print_column *columns;
     uint32_t count;
     bool has_payload;            /* the last column: only with --payload */
@@ -53,22 +53,26 @@ struct section {
 };
 
 static const struct section sections[] = {
-    {"records", "record", record_select, " ORDER BY r.created_at, r.idem_key", record_columns,
+    {"records", "record", record_select, " ORDER BY r.created_at, r.idem_key", "r.", record_columns,
      COUNT_OF(record_columns), false, false},
-    {"parked", "parked", parked_select, " ORDER BY id", parked_columns, COUNT_OF(parked_columns), false, false},
-    {"dead_letters", "dead letter", letter_select, " ORDER BY id", letter_columns, COUNT_OF(letter_columns), true,
-     false},
-    {"outbox", "outbox event", outbox_select, " ORDER BY seq", outbox_columns, COUNT_OF(outbox_columns), true, true},
+    {"parked", "parked", parked_select, " ORDER BY id", "", parked_columns, COUNT_OF(parked_columns), false, false},
+    {"dead_letters", "dead letter", letter_select, " ORDER BY id", "", letter_columns, COUNT_OF(letter_columns),
+     true, false},
+    {"outbox", "outbox event", outbox_select, " ORDER BY seq", "", outbox_columns, COUNT_OF(outbox_columns), true,
+     true},
 };
 
-static void put_condition(struct buf *sql, const char *biz_type, const char *column, const char *value)
+/* table: "r." where two tables of the query have such columns. */
+static void put_condition(struct buf *sql, const char *table, const char *biz_type, const char *column,
+                          const char *value)
 {
     buf_text(sql, "WHERE ");
     if (biz_type) {
-        buf_text(sql, "biz_type=");
+        buf_printf(sql, "%sbiz_type=", table);
         sql_string(sql, bytes_text(biz_type));
         buf_text(sql, " AND ");
     }
+    buf_text(sql, table);
     buf_text(sql, column);
     buf_char(sql, '=');
     sql_string(sql, bytes_text(value));
@@ -85,7 +89,7 @@ static int show_key(const struct ctl *ctl, struct conn *conn, const char *biz_ty
     uint32_t count;
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, record_select);
-    put_condition(&sql, biz_type, "idem_key", key);
+    put_condition(&sql, "r.", biz_type, "idem_key", key);
     if (sql.overflow)
         return ctl_fail(CTL_USAGE, "the key is too long");
     if (conn_run(conn, buf_view(&sql), "key", &err))
@@ -119,9 +123,9 @@ static int show_section(const struct ctl *ctl, struct conn *conn, const struct s
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, section->select);
     if (section->by_aggregate)
-        put_condition(&sql, NULL, "aggregateid", number);
+        put_condition(&sql, "", NULL, "aggregateid", number);
     else
-        put_condition(&sql, biz_type, "biz_no", number);
+        put_condition(&sql, section->table, biz_type, "biz_no", number);
     buf_text(&sql, section->order);
     if (sql.overflow)
         return ctl_fail(CTL_USAGE, "the number is too long");

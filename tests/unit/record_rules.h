@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* record_rules: the rules that records are evaluated by in the unit tests and the fuzz harness: one of every kind of value. */
+/* record_rules: the rules that records are evaluated by in the unit tests and the fuzz harness: one of every kind
+ * of value. */
 #ifndef IDEM_UNIT_RECORD_RULES_H
 #define IDEM_UNIT_RECORD_RULES_H
 

@@ -33,7 +33,8 @@ static const struct key_row key_rows[] = {
      CAUSE_BIZ_NO_MISMATCH, 0},
     {"K7, applied", 1, SAME, OTHER, OTHER, SAME, OTHER, false, false, VERDICT_DONE, OUTCOME_KEY_REUSED,
      CAUSE_BIZ_NO_MISMATCH, 0},
-    {"K8", 0, OTHER, SAME, OTHER, SAME, OTHER, false, false, VERDICT_DONE, OUTCOME_KEY_REUSED, CAUSE_IDENTITY_MISMATCH, 0},
+    {"K8", 0, OTHER, SAME, OTHER, SAME, OTHER, false, false, VERDICT_DONE, OUTCOME_KEY_REUSED,
+    CAUSE_IDENTITY_MISMATCH, 0},
     {"K9", 0, OTHER, SAME, SAME, SAME, OTHER, false, false, VERDICT_DONE, OUTCOME_KEY_REUSED,
      CAUSE_FINGERPRINT_MISMATCH, 0},
     {"K10", 0, SAME, SAME, SAME, SAME, SAME, false, false, VERDICT_DONE, OUTCOME_PROCESSING, 0, 0},
@@ -90,9 +91,11 @@ static const struct bytes from[] = {{(const uint8_t *)"PENDING", 7}}, already[] 
 static const struct column text = {.kind = COLUMN_TEXT, .utf8mb4 = true}, money = {.kind = COLUMN_DECIMAL, .scale = 2};
 static const struct column_value where[] = {{{(const uint8_t *)"no", 2}, 0, {.kind = COLUMN_TEXT}}};
 static const struct column_value identity[] = {{{(const uint8_t *)"txn", 3}, 1, {.kind = COLUMN_TEXT}}};
-static const struct column_value require[] = {{{(const uint8_t *)"amount", 6}, 2, {.kind = COLUMN_DECIMAL, .scale = 2}}};
+static const struct column_value require[] = {{{(const uint8_t *)"amount", 6}, 2, {.kind = COLUMN_DECIMAL,
+.scale = 2}}};
 static const struct field fields[] = {{.type = FIELD_DECIMAL, .scale = 2}};
-static const struct expr exprs[] = {{.source = EXPR_POINTER}, {.source = EXPR_POINTER}, {.source = EXPR_FIELD, .field = 0}};
+static const struct expr exprs[] = {{.source = EXPR_POINTER}, {.source = EXPR_POINTER},
+{.source = EXPR_FIELD, .field = 0}};
 
 static struct transition transitions[2];
 static struct rule rule = {.exprs = exprs, .expr_count = 3, .fields = fields, .field_count = 1, .identity = identity,
@@ -114,7 +117,8 @@ static void set_up(uint32_t count)
 }
 
 /* status, no, txn, amount; NULL txn or status by a null pointer, "?" = missing row, "!" = locked. */
-static struct row_view row_of(struct stored *columns, const char *status, const char *txn, const char *amount, bool first)
+static struct row_view row_of(struct stored *columns, const char *status, const char *txn, const char *amount,
+bool first)
 {
     if (status && status[0] == '?')
         return (struct row_view){0};

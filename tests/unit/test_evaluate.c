@@ -73,10 +73,12 @@ static void bodies_have_their_outcome(void **state)
         enum cause cause;
     } rows[] = {
         {"", CAUSE_BODY}, {"x", CAUSE_BODY}, {"[]", CAUSE_BODY}, {"\"a\"", CAUSE_BODY}, {"{\"a\":1}{", CAUSE_BODY},
-        {"{\"a\":\"\xff\"}", CAUSE_UTF8}, {"{\"a\":\"\\ud800\"}", CAUSE_UTF8}, {"{\"a\":1,\"a\":1}", CAUSE_DUPLICATE_NAME},
+        {"{\"a\":\"\xff\"}", CAUSE_UTF8}, {"{\"a\":\"\\ud800\"}", CAUSE_UTF8},
+        {"{\"a\":1,\"a\":1}", CAUSE_DUPLICATE_NAME},
         {"{\"x\":[{\"a\":1,\"\\u0061\":2}]}", CAUSE_DUPLICATE_NAME}, {"{}", CAUSE_UNMATCHED},
         {"{\"status\":\"success\"}", CAUSE_UNMATCHED}, {"{\"status\":1.0}", CAUSE_UNMATCHED},
-        {"{\"status\":\"SUCCESS\",\"kind\":\"test\"}", CAUSE_UNMATCHED}, {"{\"status\":\"SUCCESS\"}", CAUSE_KEY_MISSING},
+        {"{\"status\":\"SUCCESS\",\"kind\":\"test\"}", CAUSE_UNMATCHED},
+        {"{\"status\":\"SUCCESS\"}", CAUSE_KEY_MISSING},
         {"{\"status\":\"SUCCESS\",\"order_no\":null}", CAUSE_KEY_MISSING},
         {"{\"status\":\"SUCCESS\",\"order_no\":\"\"}", CAUSE_FIELD_MISSING},
         {"{\"status\":\"SUCCESS\",\"order_no\":[1]}", CAUSE_FIELD_TYPE},
@@ -89,9 +91,12 @@ static void bodies_have_their_outcome(void **state)
         {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":1e400,\"txn\":\"T\"}", CAUSE_TOO_LONG},
         {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\"}", CAUSE_FIELD_MISSING},
         {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\",\"txn\":\"\"}", CAUSE_FIELD_MISSING},
-        {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\",\"txn\":\"T\",\"count\":\"01\"}", CAUSE_FIELD_TYPE},
-        {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\",\"txn\":\"T\",\"at\":\"noon\"}", CAUSE_FIELD_TYPE},
-        {"{\"status\":\"SUCCESS\",\"items\":[]}", CAUSE_BATCH}, {"{\"status\":\"SUCCESS\",\"items\":[1,2]}", CAUSE_BATCH},
+        {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\",\"txn\":\"T\",\"count\":\"01\"}",
+        CAUSE_FIELD_TYPE},
+        {"{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"1\",\"txn\":\"T\",\"at\":\"noon\"}",
+        CAUSE_FIELD_TYPE},
+        {"{\"status\":\"SUCCESS\",\"items\":[]}", CAUSE_BATCH},
+        {"{\"status\":\"SUCCESS\",\"items\":[1,2]}", CAUSE_BATCH},
         {"{\"status\":\"SUCCESS\",\"order_no\":"
          "\"12345678901234567890123456789012345678901234567890123456789012345\"}", CAUSE_TOO_LONG},
         {"{\"type\":\"REFUND\",\"refund_no\":\"R\",\"fen\":100}", CAUSE_FIELD_MISSING},
@@ -141,7 +146,8 @@ static void keys_come_from_the_first_source_that_is_there(void **state)
         const char *first, *second, *key;
         enum cause cause;
     } rows[] = {
-        {"supplied-key", NULL, "supplied-key", CAUSE_NONE}, {"supplied-key", "supplied-key", "supplied-key", CAUSE_NONE},
+        {"supplied-key", NULL, "supplied-key", CAUSE_NONE},
+        {"supplied-key", "supplied-key", "supplied-key", CAUSE_NONE},
         {"supplied-key", "another-key", NULL, CAUSE_KEY_CONFLICT}, {"short", NULL, NULL, CAUSE_KEY_MALFORMED},
         {"", NULL, NULL, CAUSE_KEY_MALFORMED}, {"with blank in it", NULL, NULL, CAUSE_KEY_MALFORMED},
         {NULL, NULL, "payment:O1:pay", CAUSE_NONE},
@@ -182,7 +188,8 @@ static void retries_have_one_fingerprint_however_they_are_written(void **state)
             memcpy(first, eval.params_hash, sizeof first);
         assert_memory_equal(eval.params_hash, first, sizeof first);
     }
-    struct evaluation other = run_body("{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"10.01\",\"txn\":\"T1\"}");
+    struct evaluation other =
+        run_body("{\"status\":\"SUCCESS\",\"order_no\":\"O1\",\"amount\":\"10.01\",\"txn\":\"T1\"}");
     assert_memory_not_equal(other.params_hash, first, sizeof first);
 }
 
@@ -214,7 +221,8 @@ static void answers_keep_tokens_and_types(void **state)
     buf_init(&buf, json_text, sizeof json_text);
     template_write(&eval.rule->respond, eval.rule, eval.values, bytes_text("2026-12-01 03:00:00"), &buf);
     check_text(buf_view(&buf),
-               "{\"code\":\"OK\",\"no\":\"O1\",\"amount\":\"10.00\",\"count\":1,\"raw\":{\"b\":[1.50,\"\\u0041\",null]},"
+               "{\"code\":\"OK\",\"no\":\"O1\",\"amount\":\"10.00\",\"count\":1,"
+               "\"raw\":{\"b\":[1.50,\"\\u0041\",null]},"
                "\"note\":\"caf\\u00e9\",\"when\":\"2026-12-01 03:00:00\"}",
                "answer");
 }
