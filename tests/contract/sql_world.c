@@ -82,14 +82,33 @@ static void make_tables(void)
     run_or_stop("COMMIT");
 }
 
+/* IDEM_TEST_MYSQL, or what scripts/servers gives its command. */
+static bool find_server(void)
+{
+    static const char *const names[] = {"HOST", "PORT", "USER", "PASSWORD", "NAME"};
+    const char *wanted = getenv("IDEM_TEST_MYSQL");
+    size_t len = 0;
+    if (wanted && *wanted) {
+        snprintf(server, sizeof server, "%s", wanted);
+        return true;
+    }
+    for (int i = 0; i < 5; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "IDEMD_TEST_DB_%s", names[i]);
+        const char *value = getenv(name);
+        if (!value || len >= sizeof server)
+            return false;
+        len += (size_t)snprintf(server + len, sizeof server - len, "%s%s", i ? ":" : "", value);
+    }
+    return len < sizeof server;
+}
+
 bool sql_world_init(void)
 {
-    const char *wanted = getenv("IDEM_TEST_MYSQL");
     char *part[5] = {server};
     struct err err;
-    if (!wanted || !*wanted)
+    if (!find_server())
         return false;
-    snprintf(server, sizeof server, "%s", wanted);
     for (int i = 1; i < 5; i++) {
         part[i] = strchr(part[i - 1], ':');
         if (!part[i]) {

@@ -302,7 +302,7 @@ BAD = [
     ("601 lines", "src/core/good.c", "int x;\n" * (FILE_LINES_MAX - 1)),
     ("a function of 71 lines", "src/core/good.c", "int f(void)\n{\n" + "    x();\n" * 69 + "}\n"),
     ("a function of 71 lines", "src/core/good.c", "int f(void) {\n" + "    x();\n" * 69 + "}\n"),
-    ("101 columns", "src/core/good.c", "int " + "x" * 96 + ";\n"),
+    ("121 columns", "src/core/good.c", "int " + "x" * 116 + ";\n"),
     ("a tab", "src/core/good.c", "\tint x;\n"),
     ("a // comment", "src/core/good.c", "int x; // no\n"),
     ("white space at the end", "src/core/good.c", "int x; \n"),

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* fake_source: a member of the simulated group. Commits count only from the owner, as Kafka's coordinator does; a member that
+ * was left behind is told by an error. */
+#include "world.h"
+
+static enum source_polled give(struct fake_source *source, int partition, struct record *ret)
+{
+    static uint8_t headers[256];
+    struct log *log = &world.logs[partition];
+    for (uint32_t i = 0; i < log->count; i++) {
+        const struct sent *sent = &log->records[i];
+        if (sent->offset < source->next[partition])
+            continue;
+        source->next[partition] = sent->offset + 1;
+        *ret = (struct record){.topic = bytes_text("t"), .partition = partition, .offset = sent->offset,
+                               .timestamp_ms = -1, .has_value = sent->has_value,
+                               .value = bytes_text(sent->has_value ? sent->body : "")};
+        if (sent->key_header[0]) {
+            struct buf buf;
+            uint8_t len = (uint8_t)strlen(sent->key_header);
+            buf_init(&buf, headers, sizeof headers);
+            buf_put(&buf, "\0\0\0\1\0\0\0\17Idempotency-Key\0\0\0", 4 + 4 + 15 + 3);
+            buf_put(&buf, &len, 1);
+            buf_text(&buf, sent->key_header);
+            ret->headers = buf_view(&buf);
+        }
+        return SOURCE_RECORD;
+    }
+    return SOURCE_NOTHING;
+}
+
+static enum source_polled poll(void *self, uint32_t timeout_ms, struct record *ret_record, struct err *err)
+{
+    struct fake_source *source = self;
+    (void)timeout_ms, (void)err;
+    for (int i = 0; i < PARTITIONS && !source->paused; i++) {
+        source->turn = (source->turn + 1) % PARTITIONS;
+        if (source->started[source->turn] && give(source, source->turn, ret_record) == SOURCE_RECORD)
+            return SOURCE_RECORD;
+    }
+    return SOURCE_NOTHING;
+}
+
+static void set_start(struct fake_source *source, const struct source_partition *partition)
+{
+    source->started[partition->partition] = partition->offset != SOURCE_OFFSET_NONE;
+    source->next[partition->partition] = partition->offset < 0 ? 0 : partition->offset;
+}
+
+static enum err_class start(void *self, const struct source_partition *partitions, uint32_t count, struct err *err)
+{
+    struct fake_source *source = self;
+    (void)err;
+    for (uint32_t i = 0; i < count; i++)
+        if (source->assigned[partitions[i].partition])
+            set_start(source, &partitions[i]);
+    return ERR_NONE;
+}
+
+static enum err_class pause_all(void *self, bool paused, struct err *err)
+{
+    struct fake_source *source = self;
+    (void)err;
+    source->paused = paused;
+    return ERR_NONE;
+}
+
+static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
+                             uint32_t timeout_ms, struct err *err)
+{
+    struct fake_source *source = self;
+    (void)wait, (void)timeout_ms;
+    world_may_crash();
+    if (world.faults && world_chance(30))
+        return err_set(err, ERR_RECONNECT, 0, "sim", "coordinator moved");
+    for (uint32_t i = 0; i < count; i++) {
+        struct log *log = &world.logs[partitions[i].partition];
+        if (log->owner != source->instance)
+            continue;            /* refused: another generation of the group */
+        for (uint32_t k = 0; k < log->count; k++)
+            if (log->records[k].offset < partitions[i].offset && !log->records[k].reported)
+                world_fail("the committed offset of partition %d passed unfinished offset %lld", partitions[i].partition,
+                           (long long)log->records[k].offset);
+        if (partitions[i].offset > world.db.progress[partitions[i].partition] && world.breakage == BREAK_NOTHING)
+            world_fail("Kafka's offset of partition %d is ahead of idem_progress", partitions[i].partition);
+        if (partitions[i].offset < log->committed)
+            world_fail("the committed offset of partition %d went back", partitions[i].partition);
+        log->committed = partitions[i].offset;
+    }
+    return ERR_NONE;
+}
+
+static enum err_class range(void *self, const struct source_partition *partition, int64_t *ret_low, int64_t *ret_high,
+                            struct err *err)
+{
+    (void)self, (void)partition, (void)err;
+    *ret_low = *ret_high = 0;
+    return ERR_NONE;
+}
+
+static enum err_class close_source(void *self, uint32_t timeout_ms, struct err *err)
+{
+    struct fake_source *source = self;
+    (void)timeout_ms, (void)err;
+    fake_source_revoke(source, false);
+    return ERR_NONE;
+}
+
+void fake_source_init(struct fake_source *source, int instance)
+{
+    static const struct source_ops ops = {poll, start, pause_all, commit, range, close_source};
+    memset(source, 0, sizeof *source);
+    source->port = (struct source_port){source, &ops};
+    source->instance = instance;
+}
+
+void fake_source_revoke(struct fake_source *source, bool lost)
+{
+    struct source_partition list[PARTITIONS];
+    uint32_t count = 0;
+    for (int i = 0; i < PARTITIONS; i++)
+        if (source->assigned[i])
+            list[count++] = (struct source_partition){bytes_text("t"), i, SOURCE_OFFSET_NONE};
+    source->events.revoked(source->events.context, list, count, lost);
+    for (int i = 0; i < PARTITIONS; i++)
+        source->assigned[i] = source->started[i] = false;
+}
+
+void fake_source_assign(struct fake_source *source, const bool *mine)
+{
+    struct source_partition list[PARTITIONS];
+    uint32_t count = 0;
+    for (int i = 0; i < PARTITIONS; i++)
+        if (mine[i]) {
+            world.logs[i].owner = source->instance;
+            source->assigned[i] = true;
+            list[count++] = (struct source_partition){bytes_text("t"), i, world.logs[i].committed};
+        }
+    source->events.joined(source->events.context);
+    if (count > 0)
+        source->events.assigned(source->events.context, list, count);
+    for (uint32_t i = 0; i < count; i++)
+        set_start(source, &list[i]);
+}

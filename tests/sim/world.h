@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* world: what all instances of a simulation share: the virtual clock, the seeded generator, one database, one topic, and the
+ * list of what must never happen. One thread; everything repeats exactly for a seed. */
+#ifndef IDEM_SIM_WORLD_H
+#define IDEM_SIM_WORLD_H
+
+#include "idem/app/intake.h"
+
+#include <setjmp.h>
+
+enum {
+    PARTITIONS = 3, ORDERS = 24, RECORDS_MAX = 400, ROWS_MAX = 400, TEXT = 40, INSTANCES_MAX = 3, WORKERS = 2
+};
+
+/* ---- database ---------------------------------------------------------------------------------------------------- */
+
+struct db_order {
+    char number[TEXT], status[TEXT], amount[TEXT], txn[TEXT];
+    bool has_txn;
+    int refunded;                /* cents */
+};
+
+struct db_record {
+    char biz_type[TEXT], key[TEXT], biz_no[TEXT], response[96];
+    uint8_t params_hash[PARAMS_HASH_LEN], identity_hash[IDENTITY_HASH_LEN], claim[CLAIM_LEN];
+    uint16_t version;
+    enum record_status status;
+    enum outcome outcome;
+    uint32_t attempts;
+    int32_t partition;
+    int64_t offset;
+};
+
+struct db_event {
+    char topic[TEXT], key[TEXT], id[EVENT_ID_LEN];
+};
+
+struct db_letter {
+    uint8_t origin[32];
+    enum outcome outcome;
+    enum cause cause;
+    uint32_t attempts;
+    int32_t partition;
+    int64_t offset;
+};
+
+struct db_ledger {
+    char number[TEXT], txn[TEXT];
+};
+
+/* No pointers: a snapshot is a copy. */
+struct db {
+    struct db_order orders[ORDERS];
+    struct db_record records[ROWS_MAX];
+    struct db_event events[ROWS_MAX];
+    struct db_letter letters[ROWS_MAX];
+    struct db_ledger ledger[ROWS_MAX];
+    uint32_t record_count, event_count, letter_count, ledger_count;
+    uint64_t generation[PARTITIONS];
+    int64_t progress[PARTITIONS];
+};
+
+/* ---- topic ------------------------------------------------------------------------------------------------------- */
+
+struct sent {
+    int64_t offset;              /* gaps are normal */
+    bool has_value;
+    char key_header[TEXT], body[256];
+    char number[TEXT];
+    bool reported;               /* somebody said what came of it */
+    enum outcome outcome;        /* the last that was said */
+    enum cause cause;
+};
+
+struct log {
+    struct sent records[RECORDS_MAX];
+    uint32_t count;
+    int64_t committed;           /* -1 = none */
+    int owner;                   /* instance slot, -1 = nobody */
+};
+
+enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY };
+
+struct world {
+    uint64_t seed, random;
+    int64_t now_us;
+    struct db db;
+    struct log logs[PARTITIONS];
+    bool faults;                 /* errors and crashes may come */
+    bool outage;                 /* the database does not answer */
+    bool held[ORDERS];           /* by the shop's own session */
+    enum breakage breakage;
+    struct config *config;
+    jmp_buf crash;               /* where a crash of the running instance goes */
+    bool may_crash;
+    bool verbose;
+};
+
+extern struct world world;
+
+uint64_t world_random(void);
+/* One chance in `of`. */
+bool world_chance(uint32_t of);
+/* Prints the seed and how to replay it, then ends the program. */
+_Noreturn void world_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The running instance may die here. */
+void world_may_crash(void);
+
+const struct env_port *world_env(void);
+
+/* ---- fakes ------------------------------------------------------------------------------------------------------- */
+
+struct fake_store {
+    struct store_port port;
+    bool open, in_transaction, saved;
+    struct db before, savepoint;
+    bool committed_in_doubt;
+};
+
+struct fake_ledger {
+    struct ledger_port port;
+    bool open;
+};
+
+void fake_store_init(struct fake_store *store);
+void fake_ledger_init(struct fake_ledger *ledger);
+
+struct fake_source {
+    struct source_port port;
+    struct source_events events;
+    int instance;
+    bool assigned[PARTITIONS], started[PARTITIONS];
+    int64_t next[PARTITIONS];
+    bool paused;
+    int turn;
+};
+
+void fake_source_init(struct fake_source *source, int instance);
+/* What a rebalance tells this member. */
+void fake_source_revoke(struct fake_source *source, bool lost);
+void fake_source_assign(struct fake_source *source, const bool *mine);
+
+#endif
