@@ -3,6 +3,7 @@
  * fail(), which only chooses. */
 #include "idem/app/worker.h"
 
+#include "aside.h"
 #include "idem/core/retry.h"
 
 #include <stdlib.h>
@@ -93,37 +94,6 @@ static void set_down(struct worker *worker, int why, const struct err *err)
 
 /* ---- collecting ------------------------------------------------------------------------------------------------ */
 
-static bool aside_has(const struct worker *worker, uint64_t number_hash)
-{
-    for (const struct item *item = worker->aside.head; item; item = item->next)
-        if (item->number_hash == number_hash)
-            return true;
-    return false;
-}
-
-/* The first of the set aside that is due, with all its followers of the same number, in order. */
-static void collect_aside(struct worker *worker, int64_t now)
-{
-    struct item_list kept = {0};
-    uint64_t number = 0;
-    bool found = false;
-    for (struct item *item; (item = item_list_pop(&worker->aside));) {
-        if (!found && item->not_before_us <= now) {
-            found = true;
-            number = item->number_hash;
-        }
-        bool mine = found && item->number_hash == number;
-        if (mine && worker->batch_count < worker->init.config->batch_max) {
-            worker->batch[worker->batch_count++] = item;
-        } else {
-            if (mine)       /* more of them than a batch holds: the first left over leads the next */
-                item->not_before_us = now;
-            item_list_push(&kept, item);
-        }
-    }
-    worker->aside = kept;
-}
-
 static void collect_queued(struct worker *worker)
 {
     struct item_list taken = {0};
@@ -131,7 +101,7 @@ static void collect_queued(struct worker *worker)
                &taken);
     for (struct item *item; (item = item_list_pop(&taken));) {
         /* Behind one of its number that is set aside: it may not overtake. */
-        if (worker->aside.head && aside_has(worker, item->number_hash)) {
+        if (worker->aside.head && aside_has(&worker->aside, item->number_hash)) {
             item->not_before_us = INT64_MAX;
             item_list_push(&worker->aside, item);
         } else {
@@ -150,8 +120,7 @@ static void segment_begins(struct worker *worker)
 
 static bool collect(struct worker *worker)
 {
-    int64_t now = now_us(worker);
-    collect_aside(worker, now);
+    worker->batch_count = aside_take(&worker->aside, now_us(worker), worker->batch, worker->init.config->batch_max);
     bool was_aside = worker->batch_count > 0;
     if (!was_aside)
         collect_queued(worker);
@@ -162,15 +131,6 @@ static bool collect(struct worker *worker)
     worker->mode.lock_first = worker->mode.lock_first || was_aside;
     worker->mode.skip_locked = was_aside;
     return true;
-}
-
-static int64_t aside_due(const struct worker *worker)
-{
-    int64_t due = INT64_MAX;
-    for (const struct item *item = worker->aside.head; item; item = item->next)
-        if (item->not_before_us < due)
-            due = item->not_before_us;
-    return due;
 }
 
 /* ---- finishing ------------------------------------------------------------------------------------------------- */
@@ -274,8 +234,9 @@ static void set_aside(struct worker *worker, uint32_t index, const struct err *e
         .level = LEVEL_WARNING, .topic = item->record.topic, .partition = item->record.partition,
         .offset = item->record.offset, .generation = -1, .count = -1, .attempt = item->aside_count,
         .delay_ms = delay, .key = item->eval.key, .err = err});
+    struct item_list front = {0};
     remove_from_batch(worker, index);
-    item_list_push(&worker->aside, item);
+    item_list_push(&front, item);
     for (uint32_t i = index; i < worker->batch_count;) {
         struct item *later = worker->batch[i];
         if (later->number_hash != item->number_hash) {
@@ -284,8 +245,9 @@ static void set_aside(struct worker *worker, uint32_t index, const struct err *e
         }
         remove_from_batch(worker, i);
         later->not_before_us = INT64_MAX;
-        item_list_push(&worker->aside, later);
+        item_list_push(&front, later);
     }
+    aside_put_first(&worker->aside, &front);
 }
 
 static void after_removal(struct worker *worker)
@@ -578,7 +540,7 @@ int64_t worker_step(struct worker *worker)
     if (worker->due_us > now_us(worker))
         return worker->due_us;
     if (worker->batch_count == 0 && !collect(worker))
-        return aside_due(worker);
+        return aside_due(&worker->aside);
     const struct segment segment = *segments_top(&worker->segments);
     if (worker->in_doubt)
         settle(worker, &segment);

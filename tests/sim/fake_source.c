@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_source: a member of the simulated group. Commits count only from the owner, as Kafka's coordinator does; a member that
+/* fake_source: a member of the simulated group. Commits count only from the owner, as Kafka's coordinator does; a
+ * member that
  * was left behind is told by an error. */
 #include "world.h"
+
+static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
+                             uint32_t timeout_ms, struct err *err);
 
 static enum source_polled give(struct fake_source *source, int partition, struct record *ret)
 {
@@ -12,6 +16,10 @@ static enum source_polled give(struct fake_source *source, int partition, struct
         if (sent->offset < source->next[partition])
             continue;
         source->next[partition] = sent->offset + 1;
+        if (world.breakage == BREAK_OFFSET_EARLY) {      /* what many consumers do: told before it was done */
+            struct source_partition early = {bytes_text("t"), partition, sent->offset + 1};
+            commit(source, &early, 1, false, 0, NULL);
+        }
         *ret = (struct record){.topic = bytes_text("t"), .partition = partition, .offset = sent->offset,
                                .timestamp_ms = -1, .has_value = sent->has_value,
                                .value = bytes_text(sent->has_value ? sent->body : "")};
@@ -79,7 +87,8 @@ static enum err_class commit(void *self, const struct source_partition *partitio
             continue;            /* refused: another generation of the group */
         for (uint32_t k = 0; k < log->count; k++)
             if (log->records[k].offset < partitions[i].offset && !log->records[k].reported)
-                world_fail("the committed offset of partition %d passed unfinished offset %lld", partitions[i].partition,
+                world_fail("the committed offset of partition %d passed unfinished offset %lld",
+                    partitions[i].partition,
                            (long long)log->records[k].offset);
         if (partitions[i].offset > world.db.progress[partitions[i].partition] && world.breakage == BREAK_NOTHING)
             world_fail("Kafka's offset of partition %d is ahead of idem_progress", partitions[i].partition);

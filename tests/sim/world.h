@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* world: what all instances of a simulation share: the virtual clock, the seeded generator, one database, one topic, and the
+/* world: what all instances of a simulation share: the virtual clock, the seeded generator, one database, one topic,
+ * and the
  * list of what must never happen. One thread; everything repeats exactly for a seed. */
 #ifndef IDEM_SIM_WORLD_H
 #define IDEM_SIM_WORLD_H
@@ -9,7 +10,7 @@
 #include <setjmp.h>
 
 enum {
-    PARTITIONS = 3, ORDERS = 24, RECORDS_MAX = 400, ROWS_MAX = 400, TEXT = 40, INSTANCES_MAX = 3, WORKERS = 2
+    PARTITIONS = 3, ORDERS = 36, RECORDS_MAX = 400, ROWS_MAX = 400, TEXT = 40, INSTANCES_MAX = 3, WORKERS = 2
 };
 
 /* ---- database ---------------------------------------------------------------------------------------------------- */
@@ -98,6 +99,10 @@ struct world {
 
 extern struct world world;
 
+/* Compiles the shop's rules into world.config. */
+void world_load_rules(void);
+enum breakage world_breakage(const char *name);
+
 uint64_t world_random(void);
 /* One chance in `of`. */
 bool world_chance(uint32_t of);
@@ -107,6 +112,10 @@ _Noreturn void world_fail(const char *format, ...) __attribute__((format(printf,
 void world_may_crash(void);
 
 const struct env_port *world_env(void);
+
+/* Fails the seed if an order was paid twice, an event or a ledger row is missing or doubled, or a record has no
+ * outcome. */
+void invariants_hold(void);
 
 /* ---- fakes ------------------------------------------------------------------------------------------------------- */
 
