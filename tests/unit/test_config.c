@@ -226,7 +226,9 @@ static void no_prefix_of_the_file_crashes_the_loader(void **state)
 
 static void the_shipped_files_load(void **state)
 {
-    static const char *const names[] = {"stripe", "adyen", "paypal", "wechatpay", "square", "checkout", "razorpay"};
+    static const char *const names[] = {"idemd", "channels/stripe", "channels/adyen", "channels/paypal",
+                                        "channels/wechatpay", "channels/square", "channels/checkout",
+                                        "channels/razorpay"};
     const char *folder = getenv("IDEM_CONFIG_DIR");
     (void)state;
     assert_non_null(folder);
@@ -235,7 +237,7 @@ static void the_shipped_files_load(void **state)
         char path[512];
         struct diagnostics mistakes = {.list = list, .size = COUNT_OF(list)};
         struct config *config = NULL;
-        snprintf(path, sizeof path, "%s/channels/%s.yaml", folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s.yaml", folder, names[i]);
         if (!config_file_load(path, &config, &mistakes))
             fail_msg("%s:%u:%u: %s: %s", path, list[0].line, list[0].column, list[0].path, list[0].message);
         config_free(config);
