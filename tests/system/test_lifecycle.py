@@ -23,7 +23,7 @@ def test_systemd_hears_ready_and_stopping(world):
 
     daemon = shop.daemon(env={"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "10000000"})
     assert hear("READY=1")
-    assert daemon.select("ready"), "ready on stderr comes before systemd hears it"
+    daemon.wait_event("ready")
     assert hear("WATCHDOG=1")
     assert daemon.stop() == 0
     assert hear("STOPPING=1")

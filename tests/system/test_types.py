@@ -164,3 +164,21 @@ def test_integer_and_boolean_identity_and_time_columns(world):
     zone = shop.config["databases"]["shop"].get("time_zone", "+00:00")
     expected = {"+00:00": "2026-11-30 19:00:00.125", "+08:00": "2026-12-01 03:00:00.125"}[zone]
     assert str(shop.order("T1")["paid_at"])[:23] == expected
+
+
+def test_a_unique_index_lost_while_running_pauses_and_touches_no_stranger(world):
+    shop = Shop(world)
+    shop.orders(["L1"])
+    daemon = shop.daemon()
+    daemon.wait_ready()
+    shop.db.exec("ALTER TABLE orders DROP INDEX uk_no, ADD INDEX uk_no (order_no)")
+    shop.db.exec("INSERT INTO orders (order_no, status, amount) VALUES ('L1', 'PENDING', 19.99)")
+    world.server.kill_sessions(shop.db.user)           # a new connection looks at the indexes first
+    shop.send(payment("L1"))
+    daemon.wait_event("paused", why="config")
+    assert paid(shop) == [] and daemon.alive and shop.letters() == []
+    shop.db.exec("DELETE FROM orders ORDER BY id DESC LIMIT 1")
+    shop.db.exec("ALTER TABLE orders DROP INDEX uk_no, ADD UNIQUE INDEX uk_no (order_no)")
+    daemon.wait_event("resumed", why="config")
+    assert daemon.wait_outcomes(1)[0]["outcome"] == "first"
+    assert paid(shop) == ["L1"]

@@ -28,7 +28,7 @@ static const struct number_class table[] = {
     {1153, ERR_TOO_LARGE}, {1197, ERR_TOO_LARGE}, {2020, ERR_TOO_LARGE},
     /* Somebody has to change the configuration, the schema or the grants. */
     {1044, ERR_CONFIG}, {1045, ERR_CONFIG}, {1049, ERR_CONFIG}, {1054, ERR_CONFIG},
-    {1142, ERR_CONFIG}, {1143, ERR_CONFIG}, {1146, ERR_CONFIG}, {1251, ERR_CONFIG},
+    {1142, ERR_CONFIG}, {1143, ERR_CONFIG}, {1146, ERR_CONFIG}, {1176, ERR_CONFIG}, {1251, ERR_CONFIG},
     {1526, ERR_CONFIG}, {1820, ERR_CONFIG}, {1862, ERR_CONFIG}, {2059, ERR_CONFIG},
     {3118, ERR_CONFIG},
     /* A replica. */

@@ -234,27 +234,38 @@ static void index_row(const struct transition *transition, const struct conn_cel
     shape->usable = shape->usable && is(cells[3].text, "BTREE") && is(cells[5].text, "1");
 }
 
-static enum err_class read_index(struct reader *reader, struct transition *transition, struct arena *names)
+/* The index that proves rows of this transition: columns 0 if there is none. */
+static enum err_class find_index(struct conn *conn, const struct transition *transition, struct index_shape *ret_best,
+                                 struct err *err)
 {
     char block[SQL_MAX];
     struct buf sql;
     const struct conn_cell *cells;
     uint32_t count;
-    struct index_shape shape = {0}, best = {0};
+    struct index_shape shape = {0};
+    *ret_best = (struct index_shape){0};
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, "SELECT index_name, column_name, nullable, index_type, COALESCE(sub_part,''), ");
     /* MariaDB 10.6 and MySQL 8 name the same thing differently. */
-    buf_text(&sql, conn_is_mariadb(reader->conn) ? "IF(ignored='NO',1,0)" : "IF(is_visible='YES',1,0)");
+    buf_text(&sql, conn_is_mariadb(conn) ? "IF(ignored='NO',1,0)" : "IF(is_visible='YES',1,0)");
     buf_text(&sql, " FROM information_schema.statistics");
     put_table(&sql, transition->table);
     buf_text(&sql, " AND non_unique=0 ORDER BY index_name, seq_in_index");
-    enum err_class class = conn_run(reader->conn, buf_view(&sql), "schema", reader->err);
-    while (class == ERR_NONE && conn_next(reader->conn, &cells, &count))
-        index_row(transition, cells, &shape, &best);
-    conn_done(reader->conn);
+    enum err_class class = conn_run(conn, buf_view(&sql), "schema", err);
+    while (class == ERR_NONE && conn_next(conn, &cells, &count))
+        index_row(transition, cells, &shape, ret_best);
+    conn_done(conn);
+    if (class == ERR_NONE)
+        index_ends(&shape, ret_best);
+    return class;
+}
+
+static enum err_class read_index(struct reader *reader, struct transition *transition, struct arena *names)
+{
+    struct index_shape best;
+    enum err_class class = find_index(reader->conn, transition, &best, reader->err);
     if (class != ERR_NONE)
         return class;
-    index_ends(&shape, &best);
     if (best.columns == 0) {
         tell(reader, SEVERITY_ERROR, "no_unique_index", "no usable unique index of %.*s covers the columns of where",
              (int)transition->table.len, (const char *)transition->table.at);
@@ -349,6 +360,35 @@ static enum err_class read_rule(struct reader *reader, struct rule *rule, struct
         class = read_columns(reader, rule->inserts[i].table, rule->inserts[i].columns, rule->inserts[i].column_count,
                              false);
     return class ? class : register_rule(reader, rule);
+}
+
+static enum err_class index_stands(struct conn *conn, const struct transition *transition, struct err *err)
+{
+    struct index_shape best;
+    if (transition->index.len == 0)
+        return ERR_NONE;
+    enum err_class class = find_index(conn, transition, &best, err);
+    if (class != ERR_NONE)
+        return class;
+    if (best.columns > 0 && bytes_equal(bytes_text(best.name), transition->index) &&
+        best.nullable != transition->set_based)
+        return ERR_NONE;
+    return err_set(err, ERR_CONFIG, 0, "index", "unique index %.*s of %.*s is gone: nothing proves a row any more",
+                   (int)transition->index.len, (const char *)transition->index.at, (int)transition->table.len,
+                   (const char *)transition->table.at);
+}
+
+enum err_class schema_indexes_stand(struct conn *conn, const struct config *config, uint32_t database, struct err *err)
+{
+    enum err_class class = conn_begin(conn, err);
+    for (uint32_t i = 0; i < config->topic_count && class == ERR_NONE; i++) {
+        const struct topic *topic = &config->topics[i];
+        for (uint32_t k = 0; topic->database == database && k < topic->rule_count; k++)
+            for (uint32_t t = 0; t < topic->rules[k].transition_count && class == ERR_NONE; t++)
+                class = index_stands(conn, &topic->rules[k].transitions[t], err);
+    }
+    conn_rollback(conn);
+    return class;
 }
 
 enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, bool registers,

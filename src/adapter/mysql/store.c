@@ -4,9 +4,12 @@
  * while statements run. */
 #include "store_self.h"
 
-#include <stdlib.h>
+#include "idem/adapter/mysql_schema.h"
 
-enum { SQL_MAX = 32 << 20, TEXT_MAX = 8 << 20 };
+#include <stdlib.h>
+#include <time.h>
+
+enum { SQL_MAX = 32 << 20, TEXT_MAX = 8 << 20, LOOK_EVERY_S = 60 };
 
 struct buf *store_sql(struct mysql_store *store)
 {
@@ -70,6 +73,20 @@ static enum err_class make_buffers(struct mysql_store *store, struct err *err)
     return ERR_NONE;
 }
 
+/* Without its unique index a set-based UPDATE could move strangers: looked at on every connect and once a minute. */
+static enum err_class look_at_indexes(struct mysql_store *store, bool connected, struct err *err)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!connected && now.tv_sec - store->looked_s < LOOK_EVERY_S)
+        return ERR_NONE;
+    uint32_t database = (uint32_t)(store->database - store->config->databases);
+    enum err_class class = schema_indexes_stand(store->conn, store->config, database, err);
+    if (class == ERR_NONE)
+        store->looked_s = now.tv_sec;
+    return class;
+}
+
 static enum err_class store_open(void *self, struct err *err)
 {
     struct mysql_store *store = self;
@@ -79,7 +96,8 @@ static enum err_class store_open(void *self, struct err *err)
         return class;
     if (before != CONN_IDLE)                 /* another database may number its rules otherwise */
         memset(store->topics, 0, sizeof store->topics);
-    return make_buffers(store, err);
+    class = look_at_indexes(store, before != CONN_IDLE, err);
+    return class ? class : make_buffers(store, err);
 }
 
 static void store_close(void *self)
