@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* binder: the entry of the loader, the place in the file, the list of mistakes. Pure: memory comes from the
+/* binder: the place in the file, the list of mistakes, the walk over mappings and lists. Pure: memory comes from the
  * caller's arena, the outside is asked through config_lookup. */
 #include "binder.h"
 
@@ -212,26 +212,4 @@ const struct yaml_node *map_find(const struct yaml_node *node, const char *name)
         if (node->children[i]->kind == YAML_SCALAR && bytes_equal(node->children[i]->text, bytes_text(name)))
             return node->children[i + 1];
     return NULL;
-}
-
-bool config_bind(const struct yaml_node *root, struct bytes path, const struct config_lookup *lookup,
-                 struct arena *arena, struct config *ret, struct diagnostics *diagnostics)
-{
-    struct config made = {0};
-    struct binder b = {.arena = arena, .lookup = lookup, .config = &made, .diagnostics = diagnostics};
-    const struct yaml_node *topics = NULL;
-
-    arena->exhausted = false;
-    made.path = arena_copy(arena, path);
-    if (root->kind != YAML_MAPPING)
-        return mistake(&b, root, "the file must be a mapping that starts with `version: 1`");
-    sections_bind(&b, root, &topics);
-    if (topics)
-        topics_bind(&b, topics);
-    if (arena->exhausted)
-        mistake(&b, NULL, "the configuration does not fit into memory");
-    if (b.mistakes > 0)
-        return false;
-    *ret = made;
-    return true;
 }
