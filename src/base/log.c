@@ -20,7 +20,7 @@ void log_init(struct log_batch *log, log_sink *sink, void *context)
 static const char *level_name(enum log_priority priority)
 {
     switch (priority) {
-    case LOG_PRIORITY_ERR: return "error";
+    case LOG_PRIORITY_ERR: return "err";
     case LOG_PRIORITY_WARNING: return "warning";
     case LOG_PRIORITY_INFO: return "info";
     case LOG_PRIORITY_DEBUG: return "debug";

@@ -15,6 +15,11 @@ from .wait import wait_until
 _SANITIZER = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "WARNING: ThreadSanitizer",
               "runtime error:")
 
+# Details, section 5, "Levels": any other level of an outcome line is a mistake, whatever the test looks for.
+_LEVELS = {"err": {"state_conflict", "rejected", "applied_by_other"},
+           "warning": {"parked", "key_reused", "not_found", "invalid"},
+           "info": {"first", "duplicate", "processing", "already_applied", "ignored"}}
+
 
 @dataclasses.dataclass
 class Result:
@@ -203,10 +208,13 @@ class Daemon:
         if count == 0:
             return self.outcomes(after, **fields)
         try:
-            return self._wait(enough, timeout, f"{count} outcomes {fields or ''}")
+            found = self._wait(enough, timeout, f"{count} outcomes {fields or ''}")
         except AssertionError as late:
             have = len(self.outcomes(after, **fields))
             raise AssertionError(f"{have} of {count} outcomes {fields or ''}; {late}") from None
+        wrong = [o for o in found if o["outcome"] not in _LEVELS.get(o["level"], ())]
+        assert not wrong, f"not the contract's level: {wrong[0]}"
+        return found
 
     def wait_ready(self, timeout=60, after=None):
         """event=ready of the present run."""
