@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* aside: records of a worker that wait while their neighbours go on. A number's records stay in delivery order: the
- * first of
- * them, its head, has a time; those behind it have none (INT64_MAX) and go with it. Owned by the worker. */
+ * first of them, its head, has a time; those behind it have none (INT64_MAX) and go with it. Owned by the worker. */
 #ifndef IDEM_APP_ASIDE_H
 #define IDEM_APP_ASIDE_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* effects: what a decided record leaves behind besides its business row: the rule's inserts and statements, dead
- * letters,
- * outbox rows, the final form of its dedupe row (design section 3, step 4f). Used by txn.c only. */
+ * letters, outbox rows, the final form of its dedupe row (design section 3, step 4f). Used by txn.c only. */
 #ifndef IDEM_APP_EFFECTS_H
 #define IDEM_APP_EFFECTS_H
 

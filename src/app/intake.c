@@ -121,8 +121,7 @@ static bool parse(struct intake *intake, const struct topic *topic, const struct
 }
 
 /* Copies and evaluates into the arena. NULL with arena->exhausted or eval.fault: more memory is needed; NULL without:
- * the
- * parser has none. */
+ * the parser has none. */
 static struct item *build(struct intake *intake, const struct topic *topic, const struct record *record,
                           struct arena *arena)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* judge: see judge.h. Nothing is ever classified from an unlocked read: the row can change between a missed UPDATE
- * and a
- * look, so a difference sends the whole attempt back to be run with locks first. */
+ * and a look, so a difference sends the whole attempt back to be run with locks first. */
 #include "judge.h"
 
 #include "idem/core/decide.h"

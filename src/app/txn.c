@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* txn: one attempt, in the order of design section 3, step 4. This is the only file that names the order of the
- * database
- * steps; read attempt() and run_wave() for the whole story. It never retries, waits, logs or moves an offset. */
+ * database steps; read attempt() and run_wave() for the whole story. It never retries, waits, logs or moves an
+ * offset. */
 #include "idem/app/txn.h"
 
 #include "effects.h"
@@ -54,8 +54,7 @@ void txn_finish(struct txn *txn)
     *txn = (struct txn){0};
 }
 
-/* ---- keys that this attempt has already judged --------------------------------------------------------------------
- * */
+/* ---- keys that this attempt has already judged ------------------------------------------------------------------- */
 
 static struct item **known_place(struct txn *txn, const struct item *item)
 {
@@ -112,8 +111,7 @@ static enum txn_step fault(struct err *err)
 }
 
 /* Step 4b/4c for the wave: inserts the rows of keys not yet known, judges every key. Records that the business row
- * has to
- * judge come back in txn->rest. */
+ * has to judge come back in txn->rest. */
 static enum txn_step claim_keys(struct txn *txn, struct item **wave, uint32_t count,
                                 uint32_t *ret_business, struct err *err)
 {

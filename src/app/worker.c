@@ -346,8 +346,7 @@ static void poison(struct worker *worker, struct item *item, const struct err *e
 }
 
 /* A number in no list, alone. Poison only if another record of its rule was committed between two failures; otherwise
- * it
- * is taken for infrastructure, and the record waits aside while others show what is true. */
+ * it is taken for infrastructure, and the record waits aside while others show what is true. */
 static void failed_alone(struct worker *worker, const struct segment *segment, const struct err *err)
 {
     struct item *item = worker->batch[segment->from];

@@ -73,8 +73,7 @@ static uint32_t item_hashes(const struct item *item, uint64_t ret_hashes[HASHES_
 }
 
 /* Whether the item conflicts with none that was seen before; it is seen from now on in any case, since who conflicts
- * with
- * one that is left for later has to come after it. */
+ * with one that is left for later has to come after it. */
 static bool see(struct wave_set *set, const struct item *item)
 {
     uint64_t hashes[HASHES_MAX];

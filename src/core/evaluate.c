@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* evaluate: see idem/core/evaluate.h. The order of failures: tombstone, size, body, batch, unmatched; then of the
- * rule scope, key,
- * biz_no, fields in their order, the values in the order of the rule's table, forms that columns demand, fingerprint.
- * The
- * first failure is the outcome; what was made before it is kept for the dead letter. */
+ * rule scope, key, biz_no, fields in their order, the values in the order of the rule's table, forms that columns
+ * demand, fingerprint. The first failure is the outcome; what was made before it is kept for the dead letter. */
 #include "idem/core/evaluate.h"
 
 #include "idem/core/key.h"
@@ -72,8 +70,7 @@ static bool rule_matches(const struct rule *rule, struct input *in)
 }
 
 /* An array that is there and does not hold exactly one element: what to do with several is not known, with none
- * nothing is. One that
- * is missing is left to the rules, which will not match or find their values missing. */
+ * nothing is. One that is missing is left to the rules, which will not match or find their values missing. */
 static bool is_batch(const struct topic *topic, const struct doc *doc)
 {
     for (uint32_t i = 0; i < topic->exactly_one_count; i++) {

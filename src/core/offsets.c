@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* offsets: see idem/core/offsets.h. The ring holds what was delivered and is not yet passed; finding an offset in it
- * is a
- * binary search, since delivered offsets rise. */
+ * is a binary search, since delivered offsets rise. */
 #include "idem/core/offsets.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* explain: idemctl explain. Evaluates one record as the daemon would, runs its transaction and rolls it back: what
- * would happen
- * now, with the SQL. Waits for no lock and changes nothing. */
+ * would happen now, with the SQL. Waits for no lock and changes nothing. */
 #include "print.h"
 
 #include "idem/app/txn.h"

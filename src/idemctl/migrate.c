@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* migrate: idemctl migrate. Runs as the configured user, or as $IDEMCTL_USER with the password in
- * $IDEMCTL_PASSWORD_FILE, since
- * the daemon's user needs no CREATE. --database names one of several databases. */
+ * $IDEMCTL_PASSWORD_FILE, since the daemon's user needs no CREATE. --database names one of several databases. */
 #include "command.h"
 
 #include "idem/adapter/mysql_migrate.h"

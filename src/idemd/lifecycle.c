@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lifecycle: see lifecycle.h. Start order: databases, then the consumer, then threads; READY once the group is
- * joined. Stop
- * order: intake drains and leaves the group, threads end. A reaper ends the process after stop_timeout whatever a
- * library
- * does (details 1, Stopping). */
+ * joined. Stop order: intake drains and leaves the group, threads end. A reaper ends the process after stop_timeout
+ * whatever a library does (details 1, Stopping). */
 #include "lifecycle.h"
 
 #include "exit.h"

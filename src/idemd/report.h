@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report: what the app floor tells, as log lines. One a thread: lines of outcomes are gathered and go out with the
- * batch; events
- * go out at once. Never logs a payload. */
+ * batch; events go out at once. Never logs a payload. */
 #ifndef IDEMD_REPORT_H
 #define IDEMD_REPORT_H
 

@@ -8,10 +8,8 @@
 #include "idem/port/source.h"
 
 /* Fills column types, indexes and rule ids of the configuration. Waits for servers until deadline_us (monotonic) or
- * until
- * `stop` says so. Returns an exit code: EXIT_DRAINED (0) = go on; EXIT_UNREACHABLE, EXIT_CONFIG as they say (the
- * reason was
- * logged). *ret_stopped: asked to stop meanwhile. */
+ * until `stop` says so. Returns an exit code: EXIT_DRAINED (0) = go on; EXIT_UNREACHABLE, EXIT_CONFIG as they say
+ * (the reason was logged). *ret_stopped: asked to stop meanwhile. */
 int startup_databases(struct config *config, const struct env_port *env, struct report *report,
                       int64_t deadline_us, bool (*stop)(void), bool *ret_stopped);
 

@@ -35,8 +35,7 @@ struct wire {
 };
 
 /* Builds everything but starts nothing. config, env, report and sink are borrowed until wire_finish. ERR_CONFIG: the
- * consumer's
- * properties; ERR_FATAL: out of memory. */
+ * consumer's properties; ERR_FATAL: out of memory. */
 enum err_class wire_init(struct wire *wire, struct config *config, const struct env_port *env,
                          struct report *report, log_sink *sink, void *sink_context, struct err *err);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_source: a member of the simulated group. Commits count only from the owner, as Kafka's coordinator does; a
- * member that
- * was left behind is told by an error. */
+ * member that was left behind is told by an error. */
 #include "world.h"
 
 static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* world: what all instances of a simulation share: the virtual clock, the seeded generator, one database, one topic,
- * and the
- * list of what must never happen. One thread; everything repeats exactly for a seed. */
+ * and the list of what must never happen. One thread; everything repeats exactly for a seed. */
 #ifndef IDEM_SIM_WORLD_H
 #define IDEM_SIM_WORLD_H
 

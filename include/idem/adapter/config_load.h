@@ -6,14 +6,12 @@
 #include "idem/core/config.h"
 
 /* Parses one document into a tree in the arena, marks included. false: mistakes were added (syntax, anchors, tags,
- * limits:
- * 4 MiB, depth 64, 100 000 nodes). text is borrowed for the call. */
+ * limits: 4 MiB, depth 64, 100 000 nodes). text is borrowed for the call. */
 bool yaml_parse(struct bytes text, struct arena *arena, const struct yaml_node **ret_root,
                 struct diagnostics *mistakes);
 
 /* Reads, parses and binds the file; environment and time zones are those of this process. *ret is returned to caller,
- * free with
- * config_free. false: *mistakes says why, *ret is untouched. */
+ * free with config_free. false: *mistakes says why, *ret is untouched. */
 bool config_file_load(const char *path, struct config **ret, struct diagnostics *mistakes);
 
 /* The same from memory; `name` stands for the file in messages. */

@@ -9,9 +9,8 @@
 struct kafka_source;
 
 /* Makes a consumer of all topics of the configuration and joins its group in the background. config is borrowed until
- * the source is
- * destroyed; events is copied. NULL: ERR_CONFIG for a property that is wrong or not the user's to set, ERR_FATAL
- * otherwise. */
+ * the source is destroyed; events is copied. NULL: ERR_CONFIG for a property that is wrong or not the user's to set,
+ * ERR_FATAL otherwise. */
 struct kafka_source *kafka_source_create(const struct config *config, const struct source_events *events,
                                          struct err *err);
 

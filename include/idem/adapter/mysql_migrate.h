@@ -11,11 +11,9 @@ enum migrate_state { MIGRATE_DONE, MIGRATE_PENDING, MIGRATE_APPLIED, MIGRATE_RES
 typedef void migrate_report(void *context, uint32_t version, const char *name, enum migrate_state state);
 
 /* Applies what is missing, up to version `to` (0 = all), under a lock that keeps a second migrator out. A migration
- * that was
- * begun and not finished (DDL is not transactional) is run again: tables that it had made already are taken as they
- * are. The
- * connection must be open. ERR_CONFIG: a stored checksum differs, or a refusal by the server; ERR_LOCKED: another
- * migrator. */
+ * that was begun and not finished (DDL is not transactional) is run again: tables that it had made already are taken
+ * as they are. The connection must be open. ERR_CONFIG: a stored checksum differs, or a refusal by the server;
+ * ERR_LOCKED: another migrator. */
 enum err_class migrate_run(struct conn *conn, bool dry_run, uint32_t to, migrate_report *report, void *context,
                            struct err *err);
 

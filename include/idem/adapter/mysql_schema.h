@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* schema: what the live tables say about the rules: column types, unique indexes, rule numbers. Needs no more than
- * the grants of
- * details section 4: information_schema shows what one may use. */
+ * the grants of details section 4: information_schema shows what one may use. */
 #ifndef IDEM_ADAPTER_MYSQL_SCHEMA_H
 #define IDEM_ADAPTER_MYSQL_SCHEMA_H
 
@@ -18,16 +17,14 @@ typedef void schema_finding(void *context, enum severity severity, const char *c
                             const char *message);
 
 /* Fills column types, transition.index and set_based of all rules of config->databases[database], and finds the rules
- * in
- * idem_rule (rule.id); `registers` puts those in that are not there yet, otherwise nothing is written. Every fault is
- * told to `sink`; SEVERITY_ERROR means the rule must not run. The connection must be
- * open. ERR_NONE even with findings; other classes as the server says. */
+ * in idem_rule (rule.id); `registers` puts those in that are not there yet, otherwise nothing is written. Every fault
+ * is told to `sink`; SEVERITY_ERROR means the rule must not run. The connection must be open. ERR_NONE even with
+ * findings; other classes as the server says. */
 enum err_class schema_read(struct conn *conn, struct config *config, uint32_t database, bool registers,
                            schema_finding *sink, void *context, struct err *err);
 
 /* The cheap look again while running (details 1, "A unique index lost while running"): every index that proves rows
- * still stands,
- * unique and visible. ERR_CONFIG if one does not. The connection must be open and idle. */
+ * still stands, unique and visible. ERR_CONFIG if one does not. The connection must be open and idle. */
 enum err_class schema_indexes_stand(struct conn *conn, const struct config *config, uint32_t database,
                                     struct err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* intake: the only owner of the source and of the offsets. Polls, evaluates (a pure function), routes by business
- * number,
- * takes completions back, and moves offsets: first idem_progress by the keeper, then Kafka. Owned by one thread. */
+ * number, takes completions back, and moves offsets: first idem_progress by the keeper, then Kafka. Owned by one
+ * thread. */
 #ifndef IDEM_APP_INTAKE_H
 #define IDEM_APP_INTAKE_H
 
@@ -60,8 +60,8 @@ struct source_events intake_events(struct intake *intake);
 bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err);
 
 /* Takes no more records, finishes what is out, writes progress and offsets, leaves the group. Returns true if every
- * delivered
- * record was finished or its transaction surely did not happen; false if the time ran out with work in workers. */
+ * delivered record was finished or its transaction surely did not happen; false if the time ran out with work in
+ * workers. */
 bool intake_stop(struct intake *intake, uint32_t timeout_ms);
 
 #endif

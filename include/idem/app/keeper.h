@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* keeper: the one who writes ownership and progress of partitions into one database, so that intake never waits for
- * it. Jobs
- * come and go as values; keeper_step() does at most one database transaction. The ledger is owned by the keeper's
- * thread, the
- * mailbox is shared under its lock. */
+ * it. Jobs come and go as values; keeper_step() does at most one database transaction. The ledger is owned by the
+ * keeper's thread, the mailbox is shared under its lock. */
 #ifndef IDEM_APP_KEEPER_H
 #define IDEM_APP_KEEPER_H
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* partitions: what intake knows of each partition it owns: epoch, generation, offsets. Slots are never given back to
- * the
- * allocator while intake lives, so that an item's slot number stays valid; the epoch tells one assignment from the
- * next.
- * Owned by the intake thread. */
+ * the allocator while intake lives, so that an item's slot number stays valid; the epoch tells one assignment from
+ * the next. Owned by the intake thread. */
 #ifndef IDEM_APP_PARTITIONS_H
 #define IDEM_APP_PARTITIONS_H
 

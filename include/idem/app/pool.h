@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pool: memory of items, in chunks that are filled one after the other and come back when their last item is gone.
- * Items end
- * in nearly the order they came, so chunks turn over; nothing is allocated for a record once the chunks are there.
- * Owned by
- * intake: taken and given back on one thread. */
+ * Items end in nearly the order they came, so chunks turn over; nothing is allocated for a record once the chunks are
+ * there. Owned by intake: taken and given back on one thread. */
 #ifndef IDEM_APP_POOL_H
 #define IDEM_APP_POOL_H
 

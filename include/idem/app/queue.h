@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* queue: items between threads, a list under a mutex; what it may hold is bounded by limits.inflight, so it needs no
- * bound
- * of its own. One of the two shared objects of the app floor (the other is shared.h). */
+ * bound of its own. One of the two shared objects of the app floor (the other is shared.h). */
 #ifndef IDEM_APP_QUEUE_H
 #define IDEM_APP_QUEUE_H
 
@@ -35,8 +34,7 @@ void queue_finish(struct queue *queue);
 void queue_push(struct queue *queue, struct item_list *list);
 
 /* Moves at most max_count items and (beyond the first) max_bytes of record values to ret_list; never waits. Returns
- * how many
- * were moved. */
+ * how many were moved. */
 uint32_t queue_take(struct queue *queue, uint32_t max_count, uint64_t max_bytes,
                     struct item_list *ret_list);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* txn: one attempt to apply records in one local transaction. txn.c is the only file that names the order of the
- * database
- * steps (design section 3, step 4). Owned by one worker. It neither retries nor waits: it says what happened, the
- * worker
- * says what to do about it. */
+ * database steps (design section 3, step 4). Owned by one worker. It neither retries nor waits: it says what
+ * happened, the worker says what to do about it. */
 #ifndef IDEM_APP_TXN_H
 #define IDEM_APP_TXN_H
 
@@ -48,23 +46,19 @@ struct txn {
 };
 
 /* size: records of a batch at most; scratch_size: bytes for what is read in one attempt. false: out of memory. store
- * and env
- * are borrowed until txn_finish. */
+ * and env are borrowed until txn_finish. */
 bool txn_init(struct txn *txn, const struct store_port *store, const struct env_port *env, uint32_t size,
               size_t scratch_size);
 void txn_finish(struct txn *txn);
 
 /* items in delivery order, all of one database. The session must be open (store->tx->open). On TXN_COMMITTED every
- * item has
- * its outcome. Every end but TXN_COMMITTED leaves
- * nothing behind. On TXN_ERROR with ERR_IN_DOUBT txn->claim and the items' claimed/write flags stay as they are for
- * settle(). */
+ * item has its outcome. Every end but TXN_COMMITTED leaves nothing behind. On TXN_ERROR with ERR_IN_DOUBT txn->claim
+ * and the items' claimed/write flags stay as they are for settle(). */
 enum txn_end txn_attempt(struct txn *txn, struct item **items, uint32_t count, struct txn_mode mode,
                          uint32_t *ret_culprit, struct err *err);
 
 /* What would happen to this record now, changing nothing and waiting for no lock: outcome PARKED, cause LOCKED if a
- * row is
- * held. The session must be open with a short lock wait. ERR_NONE: item->outcome and cause stand. */
+ * row is held. The session must be open with a short lock wait. ERR_NONE: item->outcome and cause stand. */
 enum err_class txn_explain(struct txn *txn, struct item *item, struct err *err);
 
 #endif

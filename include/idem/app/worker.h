@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* worker: the batches of one database session. It takes what has queued, runs it as one transaction and decides what an
- * error means: run again, halve, set aside, wait. It never sleeps: worker_step() does at most one attempt and says
- * when to
- * call again, so that a thread and the simulator drive it alike. Owned by one thread. */
+/* worker: the batches of one database session. It takes what has queued, runs it as one transaction and decides what
+ * an error means: run again, halve, set aside, wait. It never sleeps: worker_step() does at most one attempt and says
+ * when to call again, so that a thread and the simulator drive it alike. Owned by one thread. */
 #ifndef IDEM_APP_WORKER_H
 #define IDEM_APP_WORKER_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* log: logfmt lines (design section 7, Log) in a buffer that goes out with one write(2). A line is built field by
- * field; what
- * is empty is left out. Where lines go is the sink's business: standard error, or the journal (adapter/systemd). One
- * log_batch a thread. Never allocates; a line that does not fit is cut at its last whole field. */
+ * field; what is empty is left out. Where lines go is the sink's business: standard error, or the journal
+ * (adapter/systemd). One log_batch a thread. Never allocates; a line that does not fit is cut at its last whole
+ * field. */
 #ifndef IDEM_BASE_LOG_H
 #define IDEM_BASE_LOG_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* batch: which records of a batch may go into SQL together. Two records conflict if they have the same (biz_type, key),
- * the same business number, or name the same row in any transition (details 1, Waves); the earlier in delivery order
- * goes
- * first. Works on 64-bit hashes: a collision only makes a record wait for the next wave. Workspace is the caller's. */
+/* batch: which records of a batch may go into SQL together. Two records conflict if they have the same (biz_type,
+ * key), the same business number, or name the same row in any transition (details 1, Waves); the earlier in delivery
+ * order goes first. Works on 64-bit hashes: a collision only makes a record wait for the next wave. Workspace is the
+ * caller's. */
 #ifndef IDEM_CORE_BATCH_H
 #define IDEM_CORE_BATCH_H
 
@@ -24,8 +24,7 @@ uint32_t wave_pick(struct wave_set *set, struct item **pending, uint32_t count, 
                    struct item **ret_rest, uint32_t *ret_rest_count);
 
 /* The same, but stops at the first item that conflicts: ret_wave is a prefix of pending. For rules with statements,
- * whose
- * effects must come in delivery order. */
+ * whose effects must come in delivery order. */
 uint32_t wave_prefix(struct wave_set *set, struct item **pending, uint32_t count, struct item **ret_wave,
                      struct item **ret_rest, uint32_t *ret_rest_count);
 

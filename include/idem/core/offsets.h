@@ -34,8 +34,7 @@ bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash
 bool offsets_is_new(const struct offsets *offsets, int64_t offset);
 
 /* Marks a delivered offset finished and moves the commit point. Unknown or finished offsets abort: epochs keep
- * strangers
- * out. Returns true if the commit point moved. */
+ * strangers out. Returns true if the commit point moved. */
 bool offsets_finish(struct offsets *offsets, int64_t offset);
 
 /* Moves to a larger ring (power of two places); the old one is the caller's again. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* segments: halving. A batch is a row of records in delivery order; a segment is a contiguous part of it that is run
- * as one
- * transaction. A failing segment is split and its parts run in order, so that the result is that of the records one
- * by one.
- * Pure, fixed size: a stack, since the first part runs first. */
+ * as one transaction. A failing segment is split and its parts run in order, so that the result is that of the
+ * records one by one. Pure, fixed size: a stack, since the first part runs first. */
 #ifndef IDEM_CORE_SEGMENTS_H
 #define IDEM_CORE_SEGMENTS_H
 

@@ -47,9 +47,8 @@ enum cause decimal_parse(struct bytes text, unsigned scale, unsigned shift, stru
 int decimal_compare(struct bytes a, struct bytes b);
 
 /* A civil time to canonical UTC text of microseconds (digits beyond are cut). `zone_minutes` is the zone of a text
- * without
- * one: a fixed offset; a named zone is resolved by the caller's table (see timezone.h).
- * CAUSE_NONE, CAUSE_FIELD_TYPE, CAUSE_TOO_LARGE (arena). `pattern` is used by TIME_STRPTIME only. */
+ * without one: a fixed offset; a named zone is resolved by the caller's table (see timezone.h). CAUSE_NONE,
+ * CAUSE_FIELD_TYPE, CAUSE_TOO_LARGE (arena). `pattern` is used by TIME_STRPTIME only. */
 struct time_zone;
 enum cause time_parse(struct bytes text, enum time_format format, struct bytes pattern,
                       const struct time_zone *zone, struct arena *arena, struct bytes *ret);

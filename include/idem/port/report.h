@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report: what the app floor tells the operator. One instance a thread (outcome lines are buffered there until
- * flush). The
- * program turns it into log lines and counters, the simulator into checks. Never fails, never blocks for long. */
+ * flush). The program turns it into log lines and counters, the simulator into checks. Never fails, never blocks for
+ * long. */
 #ifndef IDEM_PORT_REPORT_H
 #define IDEM_PORT_REPORT_H
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* store: one database session of one worker, as the transaction sees it. Every call blocks, belongs to one thread, and
- * returns what the caller has to do (err_class); after any class but ERR_NONE inside a transaction the caller calls
- * rollback() and nothing else. `items` arrays are the caller's order; the store sorts by itself where lock order
- * matters
- * (bytewise). `scratch` holds what is read, until the caller resets it. Fakes and the MySQL adapter pass one contract
- * test (tests/contract). */
+/* store: one database session of one worker, as the transaction sees it. Every call blocks, belongs to one thread,
+ * and returns what the caller has to do (err_class); after any class but ERR_NONE inside a transaction the caller
+ * calls rollback() and nothing else. `items` arrays are the caller's order; the store sorts by itself where lock
+ * order matters (bytewise). `scratch` holds what is read, until the caller resets it. Fakes and the MySQL adapter
+ * pass one contract test (tests/contract). */
 #ifndef IDEM_PORT_STORE_H
 #define IDEM_PORT_STORE_H
 

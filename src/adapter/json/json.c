@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* json: see json.h. The body is copied and read in situ: string values then lie where they stood, so that their
- * source token is
- * found in the body. yyjson does not recurse, so that depth is counted here. */
+ * source token is found in the body. yyjson does not recurse, so that depth is counted here. */
 #include "idem/adapter/json.h"
 
 #include "idem/core/limits.h"
@@ -201,8 +200,7 @@ static void close_levels(struct walk *walk, struct level *levels, uint32_t *dept
 }
 
 /* yyjson keeps the values of a document one after the other, in document order. Depth is looked at by itself first:
- * too deep
- * outranks what else may be wrong. */
+ * too deep outranks what else may be wrong. */
 static void flatten(struct walk *walk, yyjson_val *value)
 {
     struct level levels[DOC_DEPTH_MAX + 1];

@@ -11,8 +11,7 @@
 struct record message_record(const rd_kafka_message_t *message);
 
 /* Its headers in the stored form (details section 3), in a block that grows and is the caller's, free(*block). No
- * headers: an
- * empty view. false: out of memory. */
+ * headers: an empty view. false: out of memory. */
 bool headers_store(const rd_kafka_message_t *message, uint8_t **block, size_t *size, struct bytes *ret);
 
 #endif

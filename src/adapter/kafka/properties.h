@@ -9,8 +9,7 @@
 #include <librdkafka/rdkafka.h>
 
 /* Brokers and the user's properties, `_file` ones read now. Returned to caller, free with rd_kafka_conf_destroy or
- * give it to
- * rd_kafka_new. NULL: ERR_CONFIG. consumer: with the group and everything the daemon relies on. */
+ * give it to rd_kafka_new. NULL: ERR_CONFIG. consumer: with the group and everything the daemon relies on. */
 rd_kafka_conf_t *properties_make(const struct config *config, bool consumer, struct err *err);
 
 /* Whether a SASL mechanism is configured by user name and password, and which; views into config or empty. */

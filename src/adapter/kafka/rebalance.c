@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rebalance: partitions come and go. The handlers of the source's owner are called before librdkafka is answered, so
- * that offsets are
- * committed while the partitions are still ours (hazards K5). Partitions that the owner holds back stay in our list
- * but are not
- * fetched; starting one is an assign with offsets, as every seek is. */
+ * that offsets are committed while the partitions are still ours (hazards K5). Partitions that the owner holds back
+ * stay in our list but are not fetched; starting one is an assign with offsets, as every seek is. */
 #include "source_self.h"
 
 #include <stdlib.h>

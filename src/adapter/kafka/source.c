@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* source: see source.h. Polls one record at a time; commits only offsets of the present assignment, and never a lower
- * one
- * than before (hazards K4). */
+ * one than before (hazards K4). */
 #include "source_self.h"
 
 #include "message.h"
@@ -16,8 +15,8 @@ enum { WAKE_EVERY = 1000, RANGE_TIMEOUT_MS = 5000 };
 /* ---- polling --------------------------------------------------------------------------------------------------- */
 
 /* Before librdkafka 2.2 a full prefetch queue is looked at again only when something wakes the broker's thread, or
- * after a whole
- * second. No call is meant for that, but setting the (here: absent) SASL credentials does it without any traffic. */
+ * after a whole second. No call is meant for that, but setting the (here: absent) SASL credentials does it without
+ * any traffic. */
 static void wake_fetcher(struct kafka_source *source)
 {
     source->polls = 0;

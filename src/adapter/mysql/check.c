@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check: see check.h. Every look is bounded: a check may run beside the daemon on a busy server. */
+/* check: see idem/adapter/mysql_check.h. Every look is bounded: a check may run beside the daemon on a busy server. */
 #include "idem/adapter/mysql_check.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* yaml: libyaml's events to a tree with marks. Aliases, tags and several documents are refused: a configuration says
- * what it
- * says where it stands. */
+ * what it says where it stands. */
 #include "idem/adapter/config_load.h"
 
 #include <stdio.h>

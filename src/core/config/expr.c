@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* expr: the value grammar (design section 6): a pointer, a header, a fact of the record, now, a field, else literal
- * text. Each
- * distinct value stands once in its rule's table. */
+ * text. Each distinct value stands once in its rule's table. */
 #include "rule_bind.h"
 
 static const struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* order: the tables that rules of one database lock, each rule in its own order, must not go round in a circle: two
- * workers
- * would wait for each other (design section 6). */
+ * workers would wait for each other (design section 6). */
 #include "rule_bind.h"
 
 struct table_graph {
