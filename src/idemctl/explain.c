@@ -6,6 +6,7 @@
 #include "idem/app/txn.h"
 #include "idem/base/sha256.h"
 
+#include "idem/adapter/clock.h"
 #include "idem/adapter/json.h"
 #include "idem/adapter/kafka_fetch.h"
 #include "idem/adapter/mysql_migrate.h"
@@ -13,8 +14,6 @@
 #include "idem/adapter/mysql_store.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
-#include <time.h>
 
 enum { ARENA_SIZE = 64 << 20, STATEMENTS_MAX = 64, HEADERS_MAX = 64, FETCH_MS = 10000 };
 
@@ -132,31 +131,6 @@ static int read_record(struct explain *explain)
 
 /* ---- the transaction --------------------------------------------------------------------------------------------- */
 
-static int64_t mono_us(void *self)
-{
-    struct timespec now;
-    (void)self;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t wall_ms(void *self)
-{
-    (void)self;
-    return (int64_t)time(NULL) * 1000;
-}
-
-static uint64_t random_bits(void *self)
-{
-    uint64_t bits = 0;
-    (void)self;
-    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        abort();
-    return bits;
-}
-
-static const struct env_port env = {.mono_us = mono_us, .wall_ms = wall_ms, .random = random_bits};
-
 static void trace(void *context, struct bytes sql)
 {
     struct explain *explain = context;
@@ -183,7 +157,7 @@ static int run_transaction(struct explain *explain, struct mysql_store *store)
     conn_options_set(conn, &options);
     if (port->tx->open(port->self, &err) || migrate_verify(conn, &newer, &err))
         return ctl_fail_err(&err);
-    if (!txn_init(&explain->txn, port, &env, 1, 32 << 20))
+    if (!txn_init(&explain->txn, port, &clock_env, 1, 32 << 20))
         return ctl_fail(CTL_INTERNAL, "out of memory");
     conn_trace_set(conn, trace, explain);
     enum err_class class = txn_explain(&explain->txn, &explain->item, &err);

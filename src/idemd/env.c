@@ -2,35 +2,10 @@
 /* env: clock, randomness and crash points of the real process, for the app floor. */
 #include "env.h"
 
+#include "idem/adapter/clock.h"
+
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <time.h>
-
-static int64_t mono_us(void *self)
-{
-    struct timespec now;
-    (void)self;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t wall_ms(void *self)
-{
-    struct timespec now;
-    (void)self;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static uint64_t random_bits(void *self)
-{
-    uint64_t bits;
-    (void)self;
-    if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        abort();
-    return bits;
-}
 
 #ifdef IDEM_PROBES
 #include <stdatomic.h>
@@ -74,13 +49,13 @@ static bool arm(struct env_port *env)
 #else
 static bool arm(struct env_port *env)
 {
-    env->probe = NULL;
+    (void)env;
     return getenv("IDEMD_CRASH") == NULL;
 }
 #endif
 
 bool env_init(struct env_port *ret_env)
 {
-    *ret_env = (struct env_port){.mono_us = mono_us, .wall_ms = wall_ms, .random = random_bits};
+    *ret_env = clock_env;
     return arm(ret_env);
 }

@@ -337,6 +337,21 @@ static void a_record_keeps_its_facts(void **state)
                                   "FROM idem_dead_letter"), "1");
 }
 
+/* ---- indexes --------------------------------------------------------------------------------------------------- */
+
+static void a_lost_unique_index_refuses_every_open_until_it_stands(void **state)
+{
+    (void)state;
+    world.store->tx->close(SELF);
+    assert_int_equal(world.store->tx->open(SELF, &err), ERR_NONE);
+    sql_do("ALTER TABLE orders DROP PRIMARY KEY");
+    world.store->tx->close(SELF);
+    assert_int_equal(world.store->tx->open(SELF, &err), ERR_CONFIG);
+    assert_int_equal(world.store->tx->open(SELF, &err), ERR_CONFIG);     /* the session stands, the index does not */
+    sql_do("ALTER TABLE orders ADD PRIMARY KEY (order_no)");
+    assert_int_equal(world.store->tx->open(SELF, &err), ERR_NONE);
+}
+
 /* ---- ledger ---------------------------------------------------------------------------------------------------- */
 
 static void the_ledger_fences(void **state)
@@ -392,6 +407,7 @@ static const struct CMUnitTest real[] = {
     REAL(a_statement_counts_its_rows),
     REAL(non_ascii_for_another_charset_is_data),
     REAL(a_record_keeps_its_facts),
+    REAL(a_lost_unique_index_refuses_every_open_until_it_stands),
     REAL(the_ledger_fences),
 };
 

@@ -5,15 +5,9 @@
 #include "message.h"
 #include "properties.h"
 
-#include <stdlib.h>
-#include <time.h>
+#include "idem/adapter/clock.h"
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#include <stdlib.h>
 
 static rd_kafka_t *open_consumer(const struct config *config, struct err *err)
 {
@@ -55,8 +49,8 @@ static enum err_class keep(const rd_kafka_message_t *message, struct arena *aren
 static enum err_class poll_one(rd_kafka_t *consumer, int64_t offset, uint32_t timeout_ms, struct arena *arena,
                                struct record *ret, bool *ret_found, struct err *err)
 {
-    int64_t deadline = now_ms() + timeout_ms;
-    while (now_ms() < deadline) {
+    int64_t deadline = clock_mono_us() + (int64_t)timeout_ms * 1000;
+    while (clock_mono_us() < deadline) {
         rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
         enum err_class class = ERR_NONE;
         if (!message)

@@ -4,16 +4,11 @@
  * never sent again. */
 #include "store_self.h"
 
+#include "idem/adapter/clock.h"
+
 #include <time.h>
 
-enum { GONE_WAIT_MS = 30000, GONE_POLL_MS = 50, NO_SUCH_THREAD = 1094, NOT_OWNER = 1095 };
-
-static int64_t mono_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+enum { GONE_WAIT_US = 30000000, GONE_POLL_MS = 50, NO_SUCH_THREAD = 1094, NOT_OWNER = 1095 };
 
 static enum err_class session_listed(struct mysql_store *store, bool *ret_listed, struct err *err)
 {
@@ -49,12 +44,12 @@ static enum err_class kill_session(struct mysql_store *store, struct err *err)
 /* Only on the server that had it: elsewhere the number is a stranger's. */
 static enum err_class end_old_session(struct mysql_store *store, struct err *err)
 {
-    int64_t deadline = mono_ms() + GONE_WAIT_MS;
+    int64_t deadline = clock_mono_us() + GONE_WAIT_US;
     bool listed = true, killed = false;
     if (strcmp(store->doubt_server, conn_server_uuid(store->conn)) != 0 ||
         store->doubt_thread == conn_thread_id(store->conn))
         return ERR_NONE;
-    while (listed && mono_ms() < deadline) {
+    while (listed && clock_mono_us() < deadline) {
         enum err_class class = session_listed(store, &listed, err);
         if (class)
             return class;

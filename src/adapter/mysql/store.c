@@ -4,12 +4,12 @@
  * while statements run. */
 #include "store_self.h"
 
+#include "idem/adapter/clock.h"
 #include "idem/adapter/mysql_schema.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-enum { SQL_MAX = 32 << 20, TEXT_MAX = 8 << 20, LOOK_EVERY_S = 60 };
+enum { SQL_MAX = 32 << 20, TEXT_MAX = 8 << 20, LOOK_EVERY_US = 60000000 };
 
 struct buf *store_sql(struct mysql_store *store)
 {
@@ -74,16 +74,15 @@ static enum err_class make_buffers(struct mysql_store *store, struct err *err)
 }
 
 /* Without its unique index a set-based UPDATE could move strangers: looked at on every connect and once a minute. */
-static enum err_class look_at_indexes(struct mysql_store *store, bool connected, struct err *err)
+static enum err_class look_at_indexes(struct mysql_store *store, struct err *err)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!connected && now.tv_sec - store->looked_s < LOOK_EVERY_S)
+    int64_t now_us = clock_mono_us();
+    if (now_us < store->look_us)
         return ERR_NONE;
     uint32_t database = (uint32_t)(store->database - store->config->databases);
     enum err_class class = schema_indexes_stand(store->conn, store->config, database, err);
     if (class == ERR_NONE)
-        store->looked_s = now.tv_sec;
+        store->look_us = now_us + LOOK_EVERY_US;
     return class;
 }
 
@@ -94,9 +93,11 @@ static enum err_class store_open(void *self, struct err *err)
     enum err_class class = conn_open(store->conn, err);
     if (class)
         return class;
-    if (before != CONN_IDLE)                 /* another database may number its rules otherwise */
+    if (before != CONN_IDLE) {               /* another database may number its rules otherwise, and lack an index */
         memset(store->topics, 0, sizeof store->topics);
-    class = look_at_indexes(store, before != CONN_IDLE, err);
+        store->look_us = 0;
+    }
+    class = look_at_indexes(store, err);
     return class ? class : make_buffers(store, err);
 }
 

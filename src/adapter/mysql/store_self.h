@@ -29,7 +29,7 @@ struct mysql_store {
     uint32_t places;
     struct rule_topic topics[RULES_CACHED];
     uint32_t topic_next;             /* the place that is overwritten next */
-    int64_t looked_s;                /* when the indexes were last seen to stand, seconds of the monotonic clock */
+    int64_t look_us;                 /* when to look at the indexes again, CLOCK_MONOTONIC; 0 = at once */
     bool in_doubt;
     uint64_t doubt_thread;           /* session whose COMMIT was not answered */
     char doubt_server[64];

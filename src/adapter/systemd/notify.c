@@ -2,9 +2,9 @@
 /* notify: sd_notify(3) messages, for the life of the process. Never fails and never waits. */
 #include "idem/adapter/notify.h"
 
-#include <stdint.h>
+#include "idem/adapter/clock.h"
+
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 void notify_ready(void)
 {
@@ -23,12 +23,11 @@ void notify_status(const char *text)
 
 void notify_watchdog(void)
 {
-    static time_t fed;
-    struct timespec now;
+    static int64_t fed_s;
     uint64_t interval_us;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec == fed || sd_watchdog_enabled(0, &interval_us) <= 0)
+    int64_t now_s = clock_mono_us() / 1000000;
+    if (now_s == fed_s || sd_watchdog_enabled(0, &interval_us) <= 0)
         return;
-    fed = now.tv_sec;
+    fed_s = now_s;
     sd_notify(0, "WATCHDOG=1");
 }
