@@ -64,34 +64,22 @@ static void unique_bind(struct rule_binder *rb, const struct yaml_node *node, st
     path_leave(rb->b, mark);
 }
 
-static void insert_bind(struct rule_binder *rb, const struct yaml_node *node, struct insert *ret)
+static void insert_bind(struct rule_binder *rb, const struct yaml_node *node, void *made)
 {
+    struct insert *ret = made;
     struct insert_target target = {0};
     section_bind(rb->b, node, insert_options, COUNT_OF(insert_options), &target);
     ret->table = target.table;
     if (target.table.len && !table_name_is_valid(target.table))
         mistake(rb->b, node, "table: \"%s\" is not the name of a table", quote(target.table).text);
-    if (target.columns) {
-        size_t mark = path_enter(rb->b, "columns");
-        columns_bind(rb, target.columns, EXPRS_MAX, PLACE_TEXT, &ret->columns, &ret->column_count);
-        path_leave(rb->b, mark);
-    }
+    columns_part(rb, "columns", target.columns, EXPRS_MAX, PLACE_TEXT, &ret->columns, &ret->column_count);
     if (target.unique)
         unique_bind(rb, target.unique, ret);
 }
 
 void inserts_bind(struct rule_binder *rb, const struct yaml_node *node)
 {
-    uint32_t count = 0;
-    const struct yaml_node *const *items = list_items(rb->b, &node, ACTIONS_MAX, &count);
-    struct insert *list = items ? binder_array(rb->b, count, sizeof *list) : NULL;
-    for (uint32_t i = 0; list && i < count; i++) {
-        size_t mark = path_enter_index(rb->b, i);
-        insert_bind(rb, items[i], &list[i]);
-        path_leave(rb->b, mark);
-    }
-    rb->rule->inserts = list;
-    rb->rule->insert_count = list ? count : 0;
+    rb->rule->inserts = actions_bind(rb, node, sizeof *rb->rule->inserts, insert_bind, &rb->rule->insert_count);
 }
 
 static void name_check(struct rule_binder *rb, const struct yaml_node *node, const char *what, struct bytes name)
@@ -100,8 +88,9 @@ static void name_check(struct rule_binder *rb, const struct yaml_node *node, con
         mistake(rb->b, node, "%s: \"%s\" must match [A-Za-z0-9_.-]{1,%d}", what, quote(name).text, NAME_BYTES);
 }
 
-static void event_bind(struct rule_binder *rb, const struct yaml_node *node, struct event *ret)
+static void event_bind(struct rule_binder *rb, const struct yaml_node *node, void *made)
 {
+    struct event *ret = made;
     struct event_target target = {0};
     section_bind(rb->b, node, event_options, COUNT_OF(event_options), &target);
     ret->topic = target.topic;
@@ -111,35 +100,15 @@ static void event_bind(struct rule_binder *rb, const struct yaml_node *node, str
         mistake(rb->b, node, "topic: \"%s\" is not the name of a topic", quote(target.topic).text);
     name_check(rb, node, "aggregate", target.aggregate);
     name_check(rb, node, "type", target.type);
-    if (target.key) {
-        size_t mark = path_enter(rb->b, "key");
-        ret->key = expr_bind(rb, target.key, PLACE_REQUIRED | PLACE_TEXT | PLACE_NO_NOW);
-        path_leave(rb->b, mark);
-    }
-    if (target.payload) {
-        size_t mark = path_enter(rb->b, "payload");
-        template_bind(rb, target.payload, &ret->payload);
-        path_leave(rb->b, mark);
-    }
-    if (target.headers) {
-        size_t mark = path_enter(rb->b, "headers");
-        template_bind(rb, target.headers, &ret->headers);
-        path_leave(rb->b, mark);
-    }
+    ret->key = expr_part(rb, "key", target.key, PLACE_REQUIRED | PLACE_TEXT | PLACE_NO_NOW);
+    template_part(rb, "payload", target.payload, &ret->payload);
+    template_part(rb, "headers", target.headers, &ret->headers);
 }
 
 void events_bind(struct rule_binder *rb, const struct yaml_node *node, struct event_list *ret)
 {
-    uint32_t count = 0;
     size_t mark = path_enter(rb->b, "events");
-    const struct yaml_node *const *items = list_items(rb->b, &node, ACTIONS_MAX, &count);
-    struct event *list = items ? binder_array(rb->b, count, sizeof *list) : NULL;
-    for (uint32_t i = 0; list && i < count; i++) {
-        size_t inner = path_enter_index(rb->b, i);
-        event_bind(rb, items[i], &list[i]);
-        path_leave(rb->b, inner);
-    }
-    *ret = (struct event_list){list, list ? count : 0};
+    ret->events = actions_bind(rb, node, sizeof *ret->events, event_bind, &ret->count);
     path_leave(rb->b, mark);
 }
 

@@ -174,6 +174,26 @@ void columns_bind(struct rule_binder *rb, const struct yaml_node *node, uint32_t
     *ret_count = count;
 }
 
+uint16_t expr_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, unsigned place)
+{
+    if (!node)
+        return NO_EXPR;
+    size_t mark = path_enter(rb->b, name);
+    uint16_t expr = expr_bind(rb, node, place);
+    path_leave(rb->b, mark);
+    return expr;
+}
+
+void columns_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, uint32_t max, unsigned place,
+                  const struct column_value **ret, uint32_t *ret_count)
+{
+    if (!node)
+        return;
+    size_t mark = path_enter(rb->b, name);
+    columns_bind(rb, node, max, place, ret, ret_count);
+    path_leave(rb->b, mark);
+}
+
 void template_bind(struct rule_binder *rb, const struct yaml_node *node, struct template *ret)
 {
     struct bytes name;
@@ -188,4 +208,28 @@ void template_bind(struct rule_binder *rb, const struct yaml_node *node, struct 
         path_leave(rb->b, mark);
     }
     *ret = (struct template){members, count};
+}
+
+void template_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, struct template *ret)
+{
+    if (!node)
+        return;
+    size_t mark = path_enter(rb->b, name);
+    template_bind(rb, node, ret);
+    path_leave(rb->b, mark);
+}
+
+void *actions_bind(struct rule_binder *rb, const struct yaml_node *node, size_t size, action_bind *bind,
+                   uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    const struct yaml_node *const *items = list_items(rb->b, &node, ACTIONS_MAX, &count);
+    uint8_t *list = items ? binder_array(rb->b, count, size) : NULL;
+    *ret_count = list ? count : 0;
+    for (uint32_t i = 0; i < *ret_count; i++) {
+        size_t mark = path_enter_index(rb->b, i);
+        bind(rb, items[i], list + i * size);
+        path_leave(rb->b, mark);
+    }
+    return list;
 }

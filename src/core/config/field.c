@@ -155,12 +155,7 @@ static void field_bind(struct rule_binder *rb, const struct yaml_node *node, str
     field->type = (enum field_type)target.type;
     field->scale = (uint8_t)target.scale;
     field->minor_by = NO_EXPR;
-    field->at = NO_EXPR;
-    if (target.at) {
-        size_t mark = path_enter(rb->b, "at");
-        field->at = expr_bind(rb, target.at, PLACE_NO_NOW | PLACE_NO_LITERAL | PLACE_NO_FIELD);
-        path_leave(rb->b, mark);
-    }
+    field->at = expr_part(rb, "at", target.at, PLACE_NO_NOW | PLACE_NO_LITERAL | PLACE_NO_FIELD);
     if (target.minor)
         minor_bind(rb, target.minor, field);
     if (target.format)

@@ -47,16 +47,6 @@ static const struct option park_options[] = {
     {.name = "locked_after", .kind = OPTION_LATER, .accepted = {"30s"}},
 };
 
-static uint16_t part_expr(struct rule_binder *rb, const char *name, const struct yaml_node *node, unsigned place)
-{
-    if (!node)
-        return NO_EXPR;
-    size_t mark = path_enter(rb->b, name);
-    uint16_t expr = expr_bind(rb, node, place);
-    path_leave(rb->b, mark);
-    return expr;
-}
-
 static void key_bind(struct rule_binder *rb, const struct yaml_node *node)
 {
     uint32_t count = 0;
@@ -209,38 +199,36 @@ static void word_check(struct rule_binder *rb, const struct yaml_node *node, con
     path_leave(rb->b, mark);
 }
 
+typedef void part_bind(struct rule_binder *rb, const struct yaml_node *node);
+
+static void part(struct rule_binder *rb, const char *name, const struct yaml_node *node, part_bind *bind)
+{
+    if (!node)
+        return;
+    size_t mark = path_enter(rb->b, name);
+    bind(rb, node);
+    path_leave(rb->b, mark);
+}
+
 /* Fields first: every later value may name one. */
 static void parts_bind(struct rule_binder *rb, const struct rule_target *target)
 {
-    struct binder *b = rb->b;
     struct rule *rule = rb->rule;
-    static const char *const names[] = {"fields", "when", "insert", "statements", "on", "respond"};
-    const struct yaml_node *nodes[] = {target->fields, target->when, target->insert, target->statements,
-                                       target->on, target->respond};
-    for (uint32_t i = 0; i < COUNT_OF(names); i++) {
-        if (!nodes[i])
-            continue;
-        size_t mark = path_enter(b, names[i]);
-        switch (i) {
-        case 0: fields_bind(rb, nodes[i]); break;
-        case 1: when_bind(rb, nodes[i]); break;
-        case 2: inserts_bind(rb, nodes[i]); break;
-        case 3: statements_bind(rb, nodes[i]); break;
-        case 4: on_bind(rb, nodes[i]); break;
-        default:
-            rule->has_respond = true;
-            template_bind(rb, nodes[i], &rule->respond);
-        }
-        path_leave(b, mark);
-    }
+    part(rb, "fields", target->fields, fields_bind);
+    part(rb, "when", target->when, when_bind);
+    part(rb, "insert", target->insert, inserts_bind);
+    part(rb, "statements", target->statements, statements_bind);
+    part(rb, "on", target->on, on_bind);
+    rule->has_respond = target->respond != NULL;
+    template_part(rb, "respond", target->respond, &rule->respond);
     if (target->transition || target->transitions)
         transitions_bind(rb, target->transition, target->transitions);
     if (target->events)
         events_bind(rb, target->events, &rule->events);
     if (target->key)
         key_bind(rb, target->key);
-    rule->scope = part_expr(rb, "scope", target->scope, PLACE_ROW);
-    rule->biz_no = part_expr(rb, "biz_no", target->biz_no, PLACE_ROW | PLACE_NO_LITERAL);
+    rule->scope = expr_part(rb, "scope", target->scope, PLACE_ROW);
+    rule->biz_no = expr_part(rb, "biz_no", target->biz_no, PLACE_ROW | PLACE_NO_LITERAL);
     if (target->identity)
         identity_bind(rb, target->identity);
     if (target->fingerprint)

@@ -38,6 +38,17 @@ void columns_bind(struct rule_binder *rb, const struct yaml_node *node, uint32_t
 /* A flat mapping name: value. */
 void template_bind(struct rule_binder *rb, const struct yaml_node *node, struct template *ret);
 
+/* The same of the member `name`, which mistakes then name too. node NULL: it is not given, nothing is set. */
+uint16_t expr_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, unsigned place);
+void columns_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, uint32_t max, unsigned place,
+                  const struct column_value **ret, uint32_t *ret_count);
+void template_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, struct template *ret);
+
+/* A list of at most ACTIONS_MAX things of `size` bytes, zeroed, then bound in order. NULL: none, *ret_count = 0. */
+typedef void action_bind(struct rule_binder *rb, const struct yaml_node *node, void *ret);
+void *actions_bind(struct rule_binder *rb, const struct yaml_node *node, size_t size, action_bind *bind,
+                   uint32_t *ret_count);
+
 void when_bind(struct rule_binder *rb, const struct yaml_node *node);                    /* when.c */
 void fields_bind(struct rule_binder *rb, const struct yaml_node *node);                  /* field.c */
 void transitions_bind(struct rule_binder *rb, const struct yaml_node *one, const struct yaml_node *many);

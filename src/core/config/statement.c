@@ -184,8 +184,9 @@ static void sql_cut(struct rule_binder *rb, const struct yaml_node *node, struct
             mistake(rb->b, node, "params: %s is not used in sql", quote(params->names[i]).text);
 }
 
-static void statement_bind(struct rule_binder *rb, const struct yaml_node *node, struct statement *ret)
+static void statement_bind(struct rule_binder *rb, const struct yaml_node *node, void *made)
 {
+    struct statement *ret = made;
     struct statement_target target = {0};
     struct param_list params = {0};
     section_bind(rb->b, node, statement_options, COUNT_OF(statement_options), &target);
@@ -203,14 +204,6 @@ static void statement_bind(struct rule_binder *rb, const struct yaml_node *node,
 
 void statements_bind(struct rule_binder *rb, const struct yaml_node *node)
 {
-    uint32_t count = 0;
-    const struct yaml_node *const *items = list_items(rb->b, &node, ACTIONS_MAX, &count);
-    struct statement *list = items ? binder_array(rb->b, count, sizeof *list) : NULL;
-    for (uint32_t i = 0; list && i < count; i++) {
-        size_t mark = path_enter_index(rb->b, i);
-        statement_bind(rb, items[i], &list[i]);
-        path_leave(rb->b, mark);
-    }
-    rb->rule->statements = list;
-    rb->rule->statement_count = list ? count : 0;
+    struct rule *rule = rb->rule;
+    rule->statements = actions_bind(rb, node, sizeof *rule->statements, statement_bind, &rule->statement_count);
 }

@@ -68,16 +68,6 @@ static void states_check(struct rule_binder *rb, const struct yaml_node *node, c
         apart(rb, node, &t->to, 1, "to", t->from, t->from_count, "from (that needs self: true)");
 }
 
-static void columns_part(struct rule_binder *rb, const char *name, const struct yaml_node *node, uint32_t max,
-                         unsigned place, const struct column_value **ret, uint32_t *ret_count)
-{
-    if (!node)
-        return;
-    size_t mark = path_enter(rb->b, name);
-    columns_bind(rb, node, max, place, ret, ret_count);
-    path_leave(rb->b, mark);
-}
-
 static void transition_bind(struct rule_binder *rb, const struct yaml_node *node, struct transition *ret)
 {
     struct transition_target target = {0};
