@@ -39,6 +39,28 @@ static const struct {
     {"--state", " AND state="}, {"--since", " AND created_at>="},
 };
 
+/* A session with the rows of sql, for query_ends; NULL: *ret_code says why (told). */
+static struct conn *query(const struct ctl *ctl, const struct buf *sql, int *ret_code)
+{
+    struct err err = {0};
+    struct conn *conn = ctl_connect(ctl, true, ret_code);
+    if (!conn)
+        return NULL;
+    if (conn_begin(conn, &err) == ERR_NONE && conn_run(conn, buf_view(sql), "dead-letter", &err) == ERR_NONE)
+        return conn;
+    *ret_code = ctl_fail_err(&err);
+    conn_rollback(conn);
+    conn_destroy(conn);
+    return NULL;
+}
+
+static void query_ends(struct conn *conn)
+{
+    conn_done(conn);
+    conn_rollback(conn);
+    conn_destroy(conn);
+}
+
 static int print_list(const struct ctl *ctl, struct conn *conn)
 {
     const struct conn_cell *cells;
@@ -55,7 +77,6 @@ static int print_list(const struct ctl *ctl, struct conn *conn)
             print_list_head(list_columns, COUNT_OF(list_columns));
         print_list_row(list_columns, COUNT_OF(list_columns), cells);
     }
-    conn_done(conn);
     if (ctl->json)
         puts("]}");
     else if (rows == 0)
@@ -67,7 +88,6 @@ static int list(struct ctl *ctl)
 {
     char block[SQL_MAX];
     struct buf sql;
-    struct err err = {0};
     uint64_t limit = LIMIT_DEFAULT;
     int code = CTL_GOOD;
     buf_init(&sql, block, sizeof block);
@@ -83,15 +103,11 @@ static int list(struct ctl *ctl)
     if ((limit_text && !ctl_number(limit_text, LIMIT_MAX, &limit)) || !ctl_arguments(ctl, 0) || sql.overflow)
         return CTL_USAGE;
     buf_printf(&sql, " ORDER BY id LIMIT %llu", (unsigned long long)limit);
-    struct conn *conn = ctl_connect(ctl, true, &code);
+    struct conn *conn = query(ctl, &sql, &code);
     if (!conn)
         return code;
-    if (conn_begin(conn, &err) || conn_run(conn, buf_view(&sql), "dead-letter", &err))
-        code = ctl_fail_err(&err);
-    else
-        code = print_list(ctl, conn);
-    conn_rollback(conn);
-    conn_destroy(conn);
+    code = print_list(ctl, conn);
+    query_ends(conn);
     return code;
 }
 
@@ -115,7 +131,6 @@ static int show(struct ctl *ctl)
 {
     char block[SQL_MAX];
     struct buf sql;
-    struct err err = {0};
     uint64_t id;
     int code = CTL_GOOD;
     bool payload = ctl_flag(ctl, "--payload");
@@ -124,16 +139,11 @@ static int show(struct ctl *ctl)
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, show_select);
     buf_uint(&sql, id);
-    struct conn *conn = ctl_connect(ctl, true, &code);
+    struct conn *conn = query(ctl, &sql, &code);
     if (!conn)
         return code;
-    if (conn_begin(conn, &err) || conn_run(conn, buf_view(&sql), "dead-letter", &err))
-        code = ctl_fail_err(&err);
-    else
-        code = print_one(ctl, conn, ctl->argv[0], payload);
-    conn_done(conn);
-    conn_rollback(conn);
-    conn_destroy(conn);
+    code = print_one(ctl, conn, ctl->argv[0], payload);
+    query_ends(conn);
     return code;
 }
 
