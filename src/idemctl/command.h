@@ -7,6 +7,8 @@
 
 #include "idem/adapter/mysql_conn.h"
 
+#include <stdio.h>
+
 /* Exit codes, design section 7. */
 enum ctl_exit {
     CTL_GOOD = 0, CTL_FINDINGS = 1, CTL_USAGE = 64, CTL_NOT_FOUND = 66, CTL_UNREACHABLE = 69, CTL_INTERNAL = 70,
@@ -15,8 +17,9 @@ enum ctl_exit {
 
 struct ctl {
     struct config *config;       /* NULL for commands that need none */
-    uint32_t database;           /* index into config->databases */
+    uint32_t first, count;       /* config->databases to work on: that of --database, or all */
     bool json;
+    FILE *out;                   /* what is printed; with --json it comes out whole or not at all (main.c) */
     int argc;                    /* of the command: argv[0] is its first argument */
     char **argv;
 };
@@ -31,9 +34,12 @@ int ctl_fail(int code, const char *format, ...) __attribute__((format(printf, 2,
 /* The same for an error of a server: the code says which kind it was. */
 int ctl_fail_err(const struct err *err);
 
-/* An open session with the chosen database; NULL: *ret_code says why (told). read_only: a replica will do. Destroy with
- * conn_destroy. */
-struct conn *ctl_connect(const struct ctl *ctl, bool read_only, int *ret_code);
+/* The same, naming config->databases[database] where the file has several. */
+int ctl_fail_database(const struct ctl *ctl, uint32_t database, const struct err *err);
+
+/* An open session with config->databases[database]; NULL: *ret_code says why (told). read_only: a replica will do.
+ * Destroy with conn_destroy. */
+struct conn *ctl_connect(const struct ctl *ctl, uint32_t database, bool read_only, int *ret_code);
 
 /* Takes `--name VALUE` or `--name` out of the arguments. */
 const char *ctl_option(struct ctl *ctl, const char *name);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* dead_letter: idemctl dead-letter list|show. The payload only where it is asked for. */
+#include "filter.h"
 #include "print.h"
+#include "sessions.h"
+
+#include <stdlib.h>
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
@@ -31,119 +35,136 @@ static const char show_select[] =
     "created_at, updated_at, source, record_ts, request_id, error_no, error_text, row_state, note, payload_bytes, "
     "payload_sha256, record_key, payload FROM idem_dead_letter WHERE id=";
 
-static const struct {
-    const char *option, *condition;
-} filters[] = {
-    {"--outcome", " AND outcome="}, {"--cause", " AND cause="}, {"--rule", " AND rule="},
-    {"--biz-type", " AND biz_type="}, {"--biz-no", " AND biz_no="}, {"--topic", " AND topic="},
-    {"--state", " AND state="}, {"--since", " AND created_at>="},
+/* What the closed list of the contract has letters for, and the states of a letter. */
+static const char *const outcomes[] = {"applied_by_other", "key_reused", "state_conflict", "not_found", "rejected",
+                                       "invalid", NULL};
+static const char *const states[] = {"open", "resolved", "discarded", NULL};
+
+static const struct filter filters[] = {
+    {"--outcome", "outcome", FILTER_WORD, outcomes}, {"--cause", "cause", FILTER_TEXT, NULL},
+    {"--rule", "rule", FILTER_TEXT, NULL}, {"--biz-type", "biz_type", FILTER_TEXT, NULL},
+    {"--biz-no", "biz_no", FILTER_TEXT, NULL}, {"--topic", "topic", FILTER_TEXT, NULL},
+    {"--state", "state", FILTER_WORD, states}, {"--since", "created_at", FILTER_SINCE, NULL},
+    {"--until", "created_at", FILTER_UNTIL, NULL},
 };
 
-/* A session with the rows of sql, for query_ends; NULL: *ret_code says why (told). */
-static struct conn *query(const struct ctl *ctl, const struct buf *sql, int *ret_code)
-{
-    struct err err = {0};
-    struct conn *conn = ctl_connect(ctl, true, ret_code);
-    if (!conn)
-        return NULL;
-    if (conn_begin(conn, &err) == ERR_NONE && conn_run(conn, buf_view(sql), "dead-letter", &err) == ERR_NONE)
-        return conn;
-    *ret_code = ctl_fail_err(&err);
-    conn_rollback(conn);
-    conn_destroy(conn);
-    return NULL;
-}
+/* ---- list -------------------------------------------------------------------------------------------------------- */
 
-static void query_ends(struct conn *conn)
-{
-    conn_done(conn);
-    conn_rollback(conn);
-    conn_destroy(conn);
-}
-
-static int print_list(const struct ctl *ctl, struct conn *conn)
+static uint32_t print_rows(const struct ctl *ctl, struct conn *conn, struct bytes database, uint32_t before)
 {
     const struct conn_cell *cells;
-    uint32_t count, rows = 0;
-    if (ctl->json)
-        fputs("{\"dead_letters\":[", stdout);
+    uint32_t count, rows = before;
     for (; conn_next(conn, &cells, &count); rows++) {
         if (ctl->json) {
-            fputs(rows ? "," : "", stdout);
-            print_json_row(list_columns, COUNT_OF(list_columns), cells, stdout);
+            fputs(rows ? "," : "", ctl->out);
+            print_json_row(list_columns, COUNT_OF(list_columns), cells, database, ctl->out);
             continue;
         }
         if (rows == 0)
-            print_list_head(list_columns, COUNT_OF(list_columns));
-        print_list_row(list_columns, COUNT_OF(list_columns), cells);
+            print_list_head(list_columns, COUNT_OF(list_columns), database.len > 0, ctl->out);
+        print_list_row(list_columns, COUNT_OF(list_columns), cells, database, ctl->out);
+    }
+    conn_done(conn);
+    return rows;
+}
+
+/* The databases one after the other, `limit` letters in all. */
+static int list_all(const struct ctl *ctl, const struct sessions *sessions, struct buf *sql, uint64_t limit)
+{
+    uint32_t rows = 0;
+    int code = CTL_GOOD;
+    size_t mark = sql->len;
+    if (ctl->json)
+        fputs("{\"dead_letters\":[", ctl->out);
+    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD && rows < limit; i++) {
+        sql->len = mark;
+        buf_printf(sql, " ORDER BY id LIMIT %llu", (unsigned long long)(limit - rows));
+        code = sessions_run(sessions, i, sql, "dead-letter");
+        if (code == CTL_GOOD)
+            rows = print_rows(ctl, sessions->list[i], sessions_name(ctl, sessions, i), rows);
     }
     if (ctl->json)
-        puts("]}");
-    else if (rows == 0)
-        puts("no dead letters");
-    return CTL_GOOD;
+        fputs("]}\n", ctl->out);
+    else if (rows == 0 && code == CTL_GOOD)
+        fputs("no dead letters\n", ctl->out);
+    return code;
 }
 
 static int list(struct ctl *ctl)
 {
     char block[SQL_MAX];
     struct buf sql;
-    uint64_t limit = LIMIT_DEFAULT;
-    int code = CTL_GOOD;
+    struct sessions sessions;
+    uint64_t limit;
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, list_select);
-    for (uint32_t i = 0; i < COUNT_OF(filters); i++) {
-        const char *value = ctl_option(ctl, filters[i].option);
-        if (!value)
-            continue;
-        buf_text(&sql, filters[i].condition);
-        sql_string(&sql, bytes_text(value));
-    }
-    const char *limit_text = ctl_option(ctl, "--limit");
-    if ((limit_text && !ctl_number(limit_text, LIMIT_MAX, &limit)) || !ctl_arguments(ctl, 0) || sql.overflow)
+    int code = filter_take(ctl, filters, COUNT_OF(filters), &sql);
+    if (code == CTL_GOOD)
+        code = filter_take_limit(ctl, LIMIT_DEFAULT, LIMIT_MAX, &limit);
+    if (code != CTL_GOOD || !ctl_arguments(ctl, 0))
         return CTL_USAGE;
-    buf_printf(&sql, " ORDER BY id LIMIT %llu", (unsigned long long)limit);
-    struct conn *conn = query(ctl, &sql, &code);
-    if (!conn)
+    code = sessions_open(ctl, &sessions);
+    if (code != CTL_GOOD)
         return code;
-    code = print_list(ctl, conn);
-    query_ends(conn);
+    code = list_all(ctl, &sessions, &sql, limit);
+    sessions_close(&sessions);
     return code;
 }
 
-static int print_one(const struct ctl *ctl, struct conn *conn, const char *id, bool payload)
+/* ---- show -------------------------------------------------------------------------------------------------------- */
+
+static void print_one(const struct ctl *ctl, const struct conn_cell *cells, struct bytes database, bool payload)
 {
-    const struct conn_cell *cells;
-    uint32_t count;
-    if (!conn_next(conn, &cells, &count))
-        return ctl_fail(CTL_NOT_FOUND, "no dead letter %s", id);
     uint32_t columns = COUNT_OF(show_columns) - (payload ? 0 : 2);      /* record_key, payload */
     if (ctl->json) {
-        print_json_row(show_columns, columns, cells, stdout);
-        putchar('\n');
+        print_json_row(show_columns, columns, cells, database, ctl->out);
+        fputc('\n', ctl->out);
     } else {
-        print_text_row(show_columns, columns, cells, 0);
+        print_text_row(show_columns, columns, cells, database, 0, ctl->out);
     }
-    return CTL_GOOD;
+}
+
+/* Each database numbers its own letters. Printed as found: two make the call ambiguous, and then nothing comes out. */
+static int show_all(const struct ctl *ctl, const struct sessions *sessions, const struct buf *sql, bool payload)
+{
+    const struct conn_cell *cells;
+    uint32_t count, rows = 0;
+    int code = CTL_GOOD;
+    bool *found = calloc(sessions->count, sizeof *found);
+    if (!found)
+        return ctl_fail(CTL_INTERNAL, "out of memory");
+    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD; i++) {
+        code = sessions_run(sessions, i, sql, "dead-letter");
+        found[i] = code == CTL_GOOD && conn_next(sessions->list[i], &cells, &count);
+        if (found[i] && rows++ == 0)
+            print_one(ctl, cells, sessions_name(ctl, sessions, i), payload);
+        conn_done(sessions->list[i]);
+    }
+    if (code == CTL_GOOD && rows > 1)
+        code = sessions_ambiguous(ctl, sessions, found, "this id");
+    free(found);
+    if (code == CTL_GOOD && rows == 0)
+        return ctl_fail(CTL_NOT_FOUND, "no dead letter %s", ctl->argv[0]);
+    return code;
 }
 
 static int show(struct ctl *ctl)
 {
     char block[SQL_MAX];
     struct buf sql;
+    struct sessions sessions;
     uint64_t id;
-    int code = CTL_GOOD;
     bool payload = ctl_flag(ctl, "--payload");
     if (!ctl_arguments(ctl, 1) || !ctl_number(ctl->argv[0], UINT64_MAX, &id))
         return CTL_USAGE;
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, show_select);
     buf_uint(&sql, id);
-    struct conn *conn = query(ctl, &sql, &code);
-    if (!conn)
+    int code = sessions_open(ctl, &sessions);
+    if (code != CTL_GOOD)
         return code;
-    code = print_one(ctl, conn, ctl->argv[0], payload);
-    query_ends(conn);
+    code = show_all(ctl, &sessions, &sql, payload);
+    sessions_close(&sessions);
     return code;
 }
 

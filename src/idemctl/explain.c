@@ -185,33 +185,33 @@ static bool evaluate_record(struct explain *explain)
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static void member(const char *name, struct bytes text, bool is_null)
+static void member(FILE *to, const char *name, struct bytes text, bool is_null)
 {
-    printf(",\"%s\":", name);
+    fprintf(to, ",\"%s\":", name);
     if (is_null)
-        fputs("null", stdout);
+        fputs("null", to);
     else
-        print_string(text, stdout);
+        print_string(text, to);
 }
 
-static void hex_member(const char *name, const uint8_t *at, size_t len, bool is_null)
+static void hex_member(FILE *to, const char *name, const uint8_t *at, size_t len, bool is_null)
 {
     char hex[2 * SHA256_LEN];
     bytes_hex(bytes_of(at, len), hex);
-    member(name, bytes_of(hex, 2 * len), is_null);
+    member(to, name, bytes_of(hex, 2 * len), is_null);
 }
 
-static void identity_member(const struct evaluation *eval)
+static void identity_member(FILE *to, const struct evaluation *eval)
 {
-    fputs(",\"identity\":{", stdout);
+    fputs(",\"identity\":{", to);
     for (uint32_t i = 0; eval->rule && eval->values && i < eval->rule->identity_count; i++) {
         const struct value *value = &eval->values[eval->rule->identity[i].expr];
-        fputs(i ? "," : "", stdout);
-        print_string(eval->rule->identity[i].column, stdout);
-        putchar(':');
-        print_string(value->text, stdout);
+        fputs(i ? "," : "", to);
+        print_string(eval->rule->identity[i].column, to);
+        fputc(':', to);
+        print_string(value->text, to);
     }
-    putchar('}');
+    fputc('}', to);
 }
 
 static struct bytes row_state(struct explain *explain)
@@ -230,57 +230,59 @@ static struct bytes row_state(struct explain *explain)
 
 static void print_json(struct explain *explain)
 {
+    FILE *to = explain->ctl->out;
     const struct evaluation *eval = &explain->item.eval;
     const struct rule *rule = eval->rule;
     struct bytes none = {0}, state = row_state(explain);
     bool invalid = eval->outcome != OUTCOME_NONE;
-    fputs("{\"topic\":", stdout);
-    print_string(explain->topic->name, stdout);
-    member("rule", rule ? rule->name : none, !rule);
-    member("biz_type", rule ? rule->biz_type : none, !rule);
-    member("key", eval->key, eval->key.len == 0);
-    member("biz_no", eval->biz_no, eval->biz_no.len == 0);
-    member("action", rule ? rule->action : none, !rule);
-    identity_member(eval);
-    hex_member("identity_hash", eval->identity_hash, IDENTITY_HASH_LEN, invalid);
-    printf(",\"fingerprint_version\":%u", rule ? rule->fingerprint_version : 0u);
-    hex_member("params_hash", eval->params_hash, PARAMS_HASH_LEN, invalid);
-    member("outcome", bytes_text(outcome_name(explain->item.outcome)), false);
-    member("cause", bytes_text(cause_name(explain->item.cause)), explain->item.cause == CAUSE_NONE);
-    printf(",\"row_state\":%.*s", state.len ? (int)state.len : 4, state.len ? (const char *)state.at : "null");
-    fputs(",\"sql\":[", stdout);
+    fputs("{\"topic\":", to);
+    print_string(explain->topic->name, to);
+    member(to, "rule", rule ? rule->name : none, !rule);
+    member(to, "biz_type", rule ? rule->biz_type : none, !rule);
+    member(to, "key", eval->key, eval->key.len == 0);
+    member(to, "biz_no", eval->biz_no, eval->biz_no.len == 0);
+    member(to, "action", rule ? rule->action : none, !rule);
+    identity_member(to, eval);
+    hex_member(to, "identity_hash", eval->identity_hash, IDENTITY_HASH_LEN, invalid);
+    fprintf(to, ",\"fingerprint_version\":%u", rule ? rule->fingerprint_version : 0u);
+    hex_member(to, "params_hash", eval->params_hash, PARAMS_HASH_LEN, invalid);
+    member(to, "outcome", bytes_text(outcome_name(explain->item.outcome)), false);
+    member(to, "cause", bytes_text(cause_name(explain->item.cause)), explain->item.cause == CAUSE_NONE);
+    fprintf(to, ",\"row_state\":%.*s", state.len ? (int)state.len : 4, state.len ? (const char *)state.at : "null");
+    fputs(",\"sql\":[", to);
     for (uint32_t i = 0; i < explain->statement_count; i++) {
-        fputs(i ? ",{\"text\":" : "{\"text\":", stdout);
-        print_string(explain->statements[i], stdout);
-        fputs(",\"params\":[]}", stdout);
+        fputs(i ? ",{\"text\":" : "{\"text\":", to);
+        print_string(explain->statements[i], to);
+        fputs(",\"params\":[]}", to);
     }
-    puts("]}");
+    fputs("]}\n", to);
 }
 
-static void line(const char *name, struct bytes text)
+static void line(FILE *to, const char *name, struct bytes text)
 {
     if (text.len)
-        printf("%-12s %.*s\n", name, (int)text.len, (const char *)text.at);
+        fprintf(to, "%-12s %.*s\n", name, (int)text.len, (const char *)text.at);
 }
 
 static void print_text(struct explain *explain)
 {
+    FILE *to = explain->ctl->out;
     const struct evaluation *eval = &explain->item.eval;
-    line("topic", explain->topic->name);
+    line(to, "topic", explain->topic->name);
     if (eval->rule) {
-        line("rule", eval->rule->name);
-        line("biz_type", eval->rule->biz_type);
+        line(to, "rule", eval->rule->name);
+        line(to, "biz_type", eval->rule->biz_type);
     }
-    line("key", eval->key);
-    line("biz_no", eval->biz_no);
+    line(to, "key", eval->key);
+    line(to, "biz_no", eval->biz_no);
     if (eval->rule)
-        line("action", eval->rule->action);
-    line("row", row_state(explain));
-    line("outcome", bytes_text(outcome_name(explain->item.outcome)));
-    line("cause", bytes_text(cause_name(explain->item.cause)));
-    puts("\nthe SQL, rolled back:");
+        line(to, "action", eval->rule->action);
+    line(to, "row", row_state(explain));
+    line(to, "outcome", bytes_text(outcome_name(explain->item.outcome)));
+    line(to, "cause", bytes_text(cause_name(explain->item.cause)));
+    fputs("\nthe SQL, rolled back:\n", to);
     for (uint32_t i = 0; i < explain->statement_count; i++)
-        printf("  %.*s;\n", (int)explain->statements[i].len, (const char *)explain->statements[i].at);
+        fprintf(to, "  %.*s;\n", (int)explain->statements[i].len, (const char *)explain->statements[i].at);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
@@ -289,10 +291,10 @@ static int prepare_schema(struct explain *explain)
 {
     int code = CTL_GOOD;
     struct err err = {0};
-    struct conn *conn = ctl_connect(explain->ctl, true, &code);
+    struct conn *conn = ctl_connect(explain->ctl, explain->ctl->first, true, &code);
     if (!conn)
         return code;
-    if (schema_read(conn, explain->ctl->config, explain->ctl->database, false, finding, explain, &err))
+    if (schema_read(conn, explain->ctl->config, explain->ctl->first, false, finding, explain, &err))
         code = ctl_fail_err(&err);
     conn_destroy(conn);
     if (code == CTL_GOOD && explain->errors)
@@ -313,7 +315,7 @@ static int explain_record(struct explain *explain)
         explain->item.outcome = explain->item.eval.outcome;
         explain->item.cause = explain->item.eval.cause;
     } else {
-        struct mysql_store *store = mysql_store_create(&explain->ctl->config->databases[explain->ctl->database],
+        struct mysql_store *store = mysql_store_create(&explain->ctl->config->databases[explain->ctl->first],
                                                        explain->ctl->config);
         code = store ? run_transaction(explain, store) : ctl_fail(CTL_INTERNAL, "out of memory");
         mysql_store_destroy(store);
@@ -340,7 +342,7 @@ int command_explain(struct ctl *ctl)
             if (bytes_equal(ctl->config->topics[i].name, bytes_text(topic)))
                 explain->topic = &ctl->config->topics[i];
         if (explain->topic) {
-            ctl->database = explain->topic->database;
+            ctl->first = explain->topic->database;
             code = explain_record(explain);
         } else {
             code = ctl_fail(CTL_USAGE, "there is no topic \"%s\" in the file", topic);

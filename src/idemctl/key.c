@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* key: idemctl key. One key as GET /v1/keys gives it, or one order's whole story as GET /v1/biz does. */
 #include "print.h"
+#include "sessions.h"
+
+#include <stdlib.h>
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
@@ -80,81 +83,105 @@ static void put_condition(struct buf *sql, const char *table, const char *biz_ty
 
 /* ---- one key ----------------------------------------------------------------------------------------------------- */
 
-static int show_key(const struct ctl *ctl, struct conn *conn, const char *biz_type, const char *key)
+static void print_record(const struct ctl *ctl, const struct conn_cell *cells, struct bytes database)
+{
+    if (ctl->json) {
+        print_json_row(record_columns, COUNT_OF(record_columns), cells, database, ctl->out);
+        fputc('\n', ctl->out);
+    } else {
+        print_text_row(record_columns, COUNT_OF(record_columns), cells, database, 0, ctl->out);
+    }
+}
+
+static int show_key(const struct ctl *ctl, const struct sessions *sessions, const char *biz_type, const char *key)
 {
     char block[SQL_MAX];
     struct buf sql;
-    struct err err = {0};
     const struct conn_cell *cells;
-    uint32_t count;
+    uint32_t count, rows = 0;
+    int code = CTL_GOOD;
+    bool *found = calloc(sessions->count, sizeof *found);
+    if (!found)
+        return ctl_fail(CTL_INTERNAL, "out of memory");
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, record_select);
     put_condition(&sql, "r.", biz_type, "idem_key", key);
-    if (sql.overflow)
-        return ctl_fail(CTL_USAGE, "the key is too long");
-    if (conn_run(conn, buf_view(&sql), "key", &err))
-        return ctl_fail_err(&err);
-    if (!conn_next(conn, &cells, &count)) {
-        conn_done(conn);
-        if (ctl->json)
-            puts("{\"code\":\"UNKNOWN_KEY\"}");
-        return ctl_fail(CTL_NOT_FOUND, "no key %s of %s", key, biz_type);
+    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD; i++) {
+        code = sessions_run(sessions, i, &sql, "key");
+        found[i] = code == CTL_GOOD && conn_next(sessions->list[i], &cells, &count);
+        if (found[i] && rows++ == 0)
+            print_record(ctl, cells, sessions_name(ctl, sessions, i));
+        conn_done(sessions->list[i]);
     }
-    if (ctl->json) {
-        print_json_row(record_columns, COUNT_OF(record_columns), cells, stdout);
-        putchar('\n');
-    } else {
-        print_text_row(record_columns, COUNT_OF(record_columns), cells, 0);
-    }
-    conn_done(conn);
-    return CTL_GOOD;
+    if (code == CTL_GOOD && rows > 1)
+        code = sessions_ambiguous(ctl, sessions, found, "this key");
+    free(found);
+    if (code != CTL_GOOD || rows > 0)
+        return code;
+    if (ctl->json)
+        fputs("{\"code\":\"UNKNOWN_KEY\"}\n", ctl->out);
+    return ctl_fail(CTL_NOT_FOUND, "no key %s of %s", key, biz_type);
 }
 
 /* ---- one order --------------------------------------------------------------------------------------------------- */
 
-static int show_section(const struct ctl *ctl, struct conn *conn, const struct section *section, const char *biz_type,
-                        const char *number, bool payload, uint32_t *ret_rows)
+static void put_section(struct buf *sql, const struct section *section, const char *biz_type, const char *number)
 {
-    char block[SQL_MAX];
-    struct buf sql;
-    struct err err = {0};
-    const struct conn_cell *cells;
-    uint32_t count, rows = 0, columns = section->count - (section->has_payload && !payload);
-    buf_init(&sql, block, sizeof block);
-    buf_text(&sql, section->select);
+    buf_text(sql, section->select);
     if (section->by_aggregate)
-        put_condition(&sql, "", NULL, "aggregateid", number);
+        put_condition(sql, "", NULL, "aggregateid", number);
     else
-        put_condition(&sql, section->table, biz_type, "biz_no", number);
-    buf_text(&sql, section->order);
-    if (sql.overflow)
-        return ctl_fail(CTL_USAGE, "the number is too long");
-    if (conn_run(conn, buf_view(&sql), "key", &err))
-        return ctl_fail_err(&err);
+        put_condition(sql, section->table, biz_type, "biz_no", number);
+    buf_text(sql, section->order);
+}
+
+static uint32_t print_rows(const struct ctl *ctl, struct conn *conn, const struct section *section,
+                           struct bytes database, bool payload, uint32_t before)
+{
+    const struct conn_cell *cells;
+    uint32_t count, rows = before, columns = section->count - (section->has_payload && !payload);
     for (; conn_next(conn, &cells, &count); rows++) {
         if (ctl->json) {
-            fputs(rows ? "," : "", stdout);
-            print_json_row(section->columns, columns, cells, stdout);
+            fputs(rows ? "," : "", ctl->out);
+            print_json_row(section->columns, columns, cells, database, ctl->out);
         } else {
-            printf("%s\n", section->title);
-            print_text_row(section->columns, columns, cells, 2);
+            fprintf(ctl->out, "%s\n", section->title);
+            print_text_row(section->columns, columns, cells, database, 2, ctl->out);
         }
     }
     conn_done(conn);
-    *ret_rows += rows;
-    return CTL_GOOD;
+    return rows;
 }
 
-static int show_number(const struct ctl *ctl, struct conn *conn, const char *biz_type, const char *number, bool payload)
+static int show_section(const struct ctl *ctl, const struct sessions *sessions, const struct section *section,
+                        const char *biz_type, const char *number, bool payload, uint32_t *ret_rows)
+{
+    char block[SQL_MAX];
+    struct buf sql;
+    uint32_t rows = 0;
+    int code = CTL_GOOD;
+    buf_init(&sql, block, sizeof block);
+    put_section(&sql, section, biz_type, number);
+    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD; i++) {
+        code = sessions_run(sessions, i, &sql, "key");
+        if (code == CTL_GOOD)
+            rows = print_rows(ctl, sessions->list[i], section, sessions_name(ctl, sessions, i), payload, rows);
+    }
+    *ret_rows += rows;
+    return code;
+}
+
+static int show_number(const struct ctl *ctl, const struct sessions *sessions, const char *biz_type,
+                       const char *number, bool payload)
 {
     uint32_t rows = 0;
     int code = CTL_GOOD;
     for (uint32_t i = 0; i < COUNT_OF(sections) && code == CTL_GOOD; i++) {
         if (ctl->json)
-            printf("%s\"%s\":[", i ? "," : "{", sections[i].name);
-        code = show_section(ctl, conn, &sections[i], biz_type, number, payload, &rows);
+            fprintf(ctl->out, "%s\"%s\":[", i ? "," : "{", sections[i].name);
+        code = show_section(ctl, sessions, &sections[i], biz_type, number, payload, &rows);
         if (ctl->json)
-            fputs(i + 1 == COUNT_OF(sections) ? "]}\n" : "]", stdout);
+            fputs(i + 1 == COUNT_OF(sections) ? "]}\n" : "]", ctl->out);
     }
     if (code == CTL_GOOD && rows == 0)
         return ctl_fail(CTL_NOT_FOUND, "nothing is known of %s %s", biz_type, number);
@@ -163,21 +190,17 @@ static int show_number(const struct ctl *ctl, struct conn *conn, const char *biz
 
 int command_key(struct ctl *ctl)
 {
-    int code = CTL_GOOD;
+    struct sessions sessions;
     bool payload = ctl_flag(ctl, "--payload"), by_number = ctl_flag(ctl, "--biz-no");
-    if (!ctl_arguments(ctl, 2))
+    if (!ctl_arguments(ctl, 2) || (payload && !by_number))
         return CTL_USAGE;
-    struct conn *conn = ctl_connect(ctl, true, &code);
-    if (!conn)
+    int code = sessions_open(ctl, &sessions);
+    if (code != CTL_GOOD)
         return code;
-    struct err err = {0};
-    if (conn_begin(conn, &err))
-        code = ctl_fail_err(&err);
-    else if (by_number)
-        code = show_number(ctl, conn, ctl->argv[0], ctl->argv[1], payload);
+    if (by_number)
+        code = show_number(ctl, &sessions, ctl->argv[0], ctl->argv[1], payload);
     else
-        code = show_key(ctl, conn, ctl->argv[0], ctl->argv[1]);
-    conn_rollback(conn);
-    conn_destroy(conn);
+        code = show_key(ctl, &sessions, ctl->argv[0], ctl->argv[1]);
+    sessions_close(&sessions);
     return code;
 }

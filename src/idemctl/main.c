@@ -21,8 +21,8 @@ static const struct command commands[] = {
      "what would happen to this record now; changes nothing"},
     {"key", command_key, "(BIZ_TYPE KEY | --biz-no BIZ_TYPE NO) [--payload]", "what is known of a key or of one order"},
     {"dead-letter", command_dead_letter,
-     "list [--outcome O] [--cause C] [--rule R] [--biz-type B] [--biz-no N] [--topic T] [--state S] [--limit N] | "
-     "show ID [--payload]", "records that could not be applied"},
+     "list [--outcome O] [--cause C] [--rule R] [--biz-type B] [--biz-no N] [--topic T] [--state S] [--since TS] "
+     "[--until TS] [--limit N] | show ID [--payload]", "records that could not be applied"},
     {"lag", NULL, "[--watch S]", "how far behind each partition is"},
     {"replay", NULL, "--topic T ...", "reads a part of a topic again"},
     {"offsets", NULL, "show|set --topic T ...", "where the group stands"},
@@ -40,7 +40,8 @@ enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static void print_help(FILE *to)
 {
-    fputs("usage: idemctl -c FILE [--json] [--database NAME] COMMAND ...\n\n", to);
+    fputs("usage: idemctl -c FILE [--json] [--database NAME] COMMAND ...\n"
+          "       idemctl --help | --version\n\n", to);
     for (int i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-12s %s%s\n", commands[i].name, commands[i].help,
                 commands[i].run ? "" : " (not supported yet)");
@@ -59,7 +60,7 @@ int ctl_fail(int code, const char *format, ...)
     return code;
 }
 
-int ctl_fail_err(const struct err *err)
+static int code_of(const struct err *err)
 {
     int code = CTL_INTERNAL;
     if (err->class == ERR_CONFIG)
@@ -68,16 +69,34 @@ int ctl_fail_err(const struct err *err)
         code = CTL_UNREACHABLE;
     else if (err->class == ERR_LOCKED || err->class == ERR_RETRY)
         code = CTL_BUSY;
-    if (err->number)
-        return ctl_fail(code, "%s: %s (%d)", err->where ? err->where : "database", err->text, err->number);
-    return ctl_fail(code, "%s: %s", err->where ? err->where : "database", err->text);
+    return code;
 }
 
-struct conn *ctl_connect(const struct ctl *ctl, bool read_only, int *ret_code)
+static int tell_err(struct bytes database, const struct err *err)
+{
+    char number[16] = "";
+    if (err->number)
+        snprintf(number, sizeof number, " (%d)", err->number);
+    return ctl_fail(code_of(err), "%.*s%s%s: %s%s", (int)database.len, (const char *)database.at,
+                    database.len ? ": " : "", err->where ? err->where : "database", err->text, number);
+}
+
+int ctl_fail_err(const struct err *err)
+{
+    return tell_err(BYTES_LIT(""), err);
+}
+
+int ctl_fail_database(const struct ctl *ctl, uint32_t database, const struct err *err)
+{
+    bool several = ctl->config->database_count > 1;
+    return tell_err(several ? ctl->config->databases[database].name : BYTES_LIT(""), err);
+}
+
+struct conn *ctl_connect(const struct ctl *ctl, uint32_t database, bool read_only, int *ret_code)
 {
     struct err err = {0};
     struct conn_options options = {.read_only_allowed = read_only};
-    struct conn *conn = conn_create(&ctl->config->databases[ctl->database]);
+    struct conn *conn = conn_create(&ctl->config->databases[database]);
     if (!conn) {
         *ret_code = ctl_fail(CTL_INTERNAL, "out of memory");
         return NULL;
@@ -85,7 +104,7 @@ struct conn *ctl_connect(const struct ctl *ctl, bool read_only, int *ret_code)
     conn_options_set(conn, &options);
     if (conn_open(conn, &err) == ERR_NONE)
         return conn;
-    *ret_code = ctl_fail_err(&err);
+    *ret_code = ctl_fail_database(ctl, database, &err);
     conn_destroy(conn);
     return NULL;
 }
@@ -132,9 +151,10 @@ bool ctl_number(const char *text, uint64_t max, uint64_t *ret)
     if (!*text)
         return false;
     for (; *text; text++) {
-        if (*text < '0' || *text > '9' || number > (max - (uint64_t)(*text - '0')) / 10)
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (*text < '0' || *text > '9' || digit > max || number > (max - digit) / 10)
             return false;
-        number = number * 10 + (uint64_t)(*text - '0');
+        number = number * 10 + digit;
     }
     *ret = number;
     return true;
@@ -157,12 +177,40 @@ static int load(struct ctl *ctl, const char *path, const char *database)
         }
         return CTL_CONFIG;
     }
-    for (uint32_t i = 0; i < ctl->config->database_count; i++)
-        if (!database || bytes_equal(ctl->config->databases[i].name, bytes_text(database))) {
-            ctl->database = i;
+    ctl->count = ctl->config->database_count;
+    for (uint32_t i = 0; database && i < ctl->config->database_count; i++)
+        if (bytes_equal(ctl->config->databases[i].name, bytes_text(database))) {
+            ctl->first = i;
+            ctl->count = 1;
             return CTL_GOOD;
         }
-    return ctl_fail(CTL_USAGE, "there is no database \"%s\" in %s", database ? database : "", path);
+    return database ? ctl_fail(CTL_USAGE, "there is no database \"%s\" in %s", database, path) : CTL_GOOD;
+}
+
+/* A document comes out whole or not at all; text comes out as far as it got. */
+static int print_out(const struct ctl *ctl, int code, const char *text, size_t len)
+{
+    bool whole = code == CTL_GOOD || code == CTL_FINDINGS || code == CTL_NOT_FOUND;
+    if (ctl->json && !whole)
+        return code;
+    if (fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0)
+        return code;
+    return ctl_fail(CTL_INTERNAL, "cannot write: %m");
+}
+
+static int run_printing(const struct command *command, struct ctl *ctl)
+{
+    char *text = NULL;
+    size_t len = 0;
+    ctl->out = open_memstream(&text, &len);
+    if (!ctl->out)
+        return ctl_fail(CTL_INTERNAL, "out of memory");
+    int code = command->run(ctl);
+    bool good = !ferror(ctl->out);
+    good = fclose(ctl->out) == 0 && good;
+    code = good ? print_out(ctl, code, text, len) : ctl_fail(CTL_INTERNAL, "out of memory");
+    free(text);
+    return code;
 }
 
 static int run_command(struct ctl *ctl, const char *path, const char *database)
@@ -181,7 +229,7 @@ static int run_command(struct ctl *ctl, const char *path, const char *database)
             return ctl_fail(CTL_USAGE, "%s: not supported yet", name);
         int code = load(ctl, path, database);
         if (code == CTL_GOOD)
-            code = commands[i].run(ctl);
+            code = run_printing(&commands[i], ctl);
         if (code == CTL_USAGE)
             fprintf(stderr, "usage: idemctl -c FILE %s %s\n", commands[i].name, commands[i].arguments);
         config_free(ctl->config);

@@ -4,30 +4,35 @@
 
 #include <stdlib.h>
 
-void print_string(struct bytes text, FILE *to)
-{
-    bool utf8 = bytes_is_utf8(text);
-    size_t size = text.len * 6 + 16;
-    char *block = malloc(size);
-    struct buf buf;
-    if (!block)
-        return;
-    buf_init(&buf, block, size);
-    if (utf8) {
-        buf_json_string(&buf, text);
-    } else {                     /* no text: its bytes in hex */
-        buf_char(&buf, '"');
-        buf_hex(&buf, text);
-        buf_char(&buf, '"');
-    }
-    fwrite(buf.at, 1, buf.len, to);
-    free(block);
-}
+enum { DATABASE_WIDTH = 12 };
 
 static void put_hex(struct bytes text, FILE *to)
 {
     for (size_t i = 0; i < text.len; i++)
         fprintf(to, "%02x", text.at[i]);
+}
+
+/* In pieces: a payload may be large, and a character that is cut in two is put together again by the reader. */
+static void put_escaped(struct bytes text, FILE *to)
+{
+    enum { PIECE = 256 };
+    char block[PIECE * 6 + 2];
+    struct buf buf;
+    for (size_t at = 0; at < text.len; at += PIECE) {
+        buf_init(&buf, block, sizeof block);
+        buf_json_string(&buf, bytes_of(text.at + at, text.len - at < PIECE ? text.len - at : PIECE));
+        fwrite(buf.at + 1, 1, buf.len - 2, to);
+    }
+}
+
+void print_string(struct bytes text, FILE *to)
+{
+    fputc('"', to);
+    if (bytes_is_utf8(text))
+        put_escaped(text, to);
+    else                         /* no text: its bytes in hex */
+        put_hex(text, to);
+    fputc('"', to);
 }
 
 /* 2026-12-01 03:00:00.125 to 2026-12-01T03:00:00.125Z */
@@ -84,11 +89,16 @@ static void put_json(enum print_kind kind, struct bytes text, FILE *to)
     fputc('"', to);
 }
 
-void print_json_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, FILE *to)
+void print_json_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, FILE *to)
 {
     fputc('{', to);
+    if (database.len) {
+        fputs("\"database\":", to);
+        print_string(database, to);
+    }
     for (uint32_t i = 0; i < count; i++) {
-        fprintf(to, "%s\"%s\":", i ? "," : "", columns[i].name);
+        fprintf(to, "%s\"%s\":", i || database.len ? "," : "", columns[i].name);
         if (cells[i].is_null)
             fputs("null", to);
         else
@@ -97,40 +107,48 @@ void print_json_row(const struct print_column *columns, uint32_t count, const st
     fputc('}', to);
 }
 
-void print_text_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, int indent)
+void print_text_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, int indent, FILE *to)
 {
+    if (database.len)
+        fprintf(to, "%*s%-12s %.*s\n", indent, "", "database", (int)database.len, (const char *)database.at);
     for (uint32_t i = 0; i < count; i++) {
         if (cells[i].is_null || cells[i].text.len == 0)
             continue;
-        printf("%*s%-12s ", indent, "", columns[i].name);
-        put_plain(columns[i].kind, cells[i].text, stdout);
-        putchar('\n');
+        fprintf(to, "%*s%-12s ", indent, "", columns[i].name);
+        put_plain(columns[i].kind, cells[i].text, to);
+        fputc('\n', to);
     }
 }
 
-void print_list_head(const struct print_column *columns, uint32_t count)
+void print_list_head(const struct print_column *columns, uint32_t count, bool database, FILE *to)
 {
+    if (database)
+        fprintf(to, "%-*s ", DATABASE_WIDTH, "database");
     for (uint32_t i = 0; i < count; i++)
         if (columns[i].width)
-            printf("%-*s ", columns[i].width, columns[i].name);
-    putchar('\n');
+            fprintf(to, "%-*s ", columns[i].width, columns[i].name);
+    fputc('\n', to);
 }
 
-void print_list_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells)
+void print_list_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, FILE *to)
 {
+    if (database.len)
+        fprintf(to, "%-*.*s ", DATABASE_WIDTH, (int)database.len, (const char *)database.at);
     for (uint32_t i = 0; i < count; i++) {
         char *text = NULL;
         size_t size = 0;
         if (!columns[i].width)
             continue;
-        FILE *to = open_memstream(&text, &size);
-        if (!to)
+        FILE *cell = open_memstream(&text, &size);
+        if (!cell)
             return;
         if (!cells[i].is_null)
-            put_plain(columns[i].kind, cells[i].text, to);
-        fclose(to);
-        printf("%-*s ", columns[i].width, text);
+            put_plain(columns[i].kind, cells[i].text, cell);
+        if (fclose(cell) == 0)
+            fprintf(to, "%-*s ", columns[i].width, text);
         free(text);
     }
-    putchar('\n');
+    fputc('\n', to);
 }

@@ -5,8 +5,6 @@
 
 #include "command.h"
 
-#include <stdio.h>
-
 enum print_kind {
     PRINT_TEXT,      /* a string */
     PRINT_NUMBER,
@@ -22,15 +20,18 @@ struct print_column {
     int width;                   /* of a list; 0 = not in lists */
 };
 
-/* One row as a JSON object. */
-void print_json_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, FILE *to);
+/* One row as a JSON object; first a member "database" if that is not empty. */
+void print_json_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, FILE *to);
 
-/* One row as lines `name: value`, indented by `indent` blanks; NULL is left out. */
-void print_text_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells, int indent);
+/* One row as lines `name: value`, indented by `indent` blanks; NULL is left out. database as above. */
+void print_text_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, int indent, FILE *to);
 
-/* A heading, or a row, of a list. */
-void print_list_head(const struct print_column *columns, uint32_t count);
-void print_list_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells);
+/* A heading, or a row, of a list; database as above (the heading: whether there is one). */
+void print_list_head(const struct print_column *columns, uint32_t count, bool database, FILE *to);
+void print_list_row(const struct print_column *columns, uint32_t count, const struct conn_cell *cells,
+                    struct bytes database, FILE *to);
 
 /* A JSON string. */
 void print_string(struct bytes text, FILE *to);

@@ -10,6 +10,9 @@
 
 enum { VERSIONS_MAX = 256, SQL_MAX = 1024 };
 
+/* One migrator a database. Hashed: a lock's name has room for 64 characters, as a database's name alone has. */
+#define LOCK_NAME "CONCAT('idemd-migrate-', LEFT(SHA2(DATABASE(), 256), 40))"
+
 /* As in 0001: idem_schema has to be there before any migration can be noted in it. */
 static const char schema_table[] =
     "CREATE TABLE IF NOT EXISTS idem_schema ("
@@ -195,6 +198,11 @@ static enum err_class run_all(struct conn *conn, bool dry_run, uint32_t to, migr
     return class;
 }
 
+uint32_t migrate_latest(void)
+{
+    return migrations[migration_count - 1].version;
+}
+
 enum err_class migrate_run(struct conn *conn, bool dry_run, uint32_t to, migrate_report *report, void *context,
                            struct err *err)
 {
@@ -202,7 +210,7 @@ enum err_class migrate_run(struct conn *conn, bool dry_run, uint32_t to, migrate
     uint32_t count;
     enum err_class class = conn_begin(conn, err);
     if (class == ERR_NONE)
-        class = conn_run_text(conn, "SELECT GET_LOCK(CONCAT('idemd-migrate-', DATABASE()), 10)", "migrate", err);
+        class = conn_run_text(conn, "SELECT GET_LOCK(" LOCK_NAME ", 10)", "migrate", err);
     bool locked = class == ERR_NONE && conn_next(conn, &cells, &count) && !cells[0].is_null &&
                   bytes_equal(cells[0].text, BYTES_LIT("1"));
     conn_done(conn);
@@ -212,8 +220,7 @@ enum err_class migrate_run(struct conn *conn, bool dry_run, uint32_t to, migrate
         class = run_all(conn, dry_run, to, report, context, err);
     struct err ignored;
     if (locked && conn_state(conn) == CONN_IN_TX &&
-        conn_run_text(conn, "SELECT RELEASE_LOCK(CONCAT('idemd-migrate-', DATABASE()))", "migrate", &ignored) ==
-            ERR_NONE)
+        conn_run_text(conn, "SELECT RELEASE_LOCK(" LOCK_NAME ")", "migrate", &ignored) == ERR_NONE)
         conn_done(conn);
     conn_rollback(conn);
     return class;

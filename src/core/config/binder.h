@@ -5,6 +5,7 @@
 #define IDEM_CORE_CONFIG_BINDER_H
 
 #include "idem/core/config.h"
+#include "idem/core/moment.h"
 
 enum {
     PATH_BYTES = 512,
@@ -75,7 +76,6 @@ bool scalar_texts(struct binder *b, const struct yaml_node *node, uint32_t max, 
 bool scalar_bool(struct binder *b, const struct yaml_node *node, bool *ret);
 
 bool number_parse(struct bytes text, uint64_t *ret);
-bool duration_parse(struct bytes text, uint64_t *ret_ms);
 bool size_parse(struct bytes text, uint64_t *ret_bytes);
 
 /* Names: [A-Za-z0-9_$]{1,64}; a table may have one schema before a point. */
