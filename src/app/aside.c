@@ -50,3 +50,25 @@ void aside_put_first(struct item_list *aside, struct item_list *front)
     *aside = *front;
     *front = (struct item_list){0};
 }
+
+void aside_note_locked(struct item *item, int64_t now_us)
+{
+    if (item->locked_since_us == 0)
+        item->locked_since_us = now_us;
+}
+
+int64_t aside_parks_from(const struct item *item)
+{
+    const struct rule *rule = item->eval.rule;
+    if (!rule || rule->park.for_ms == 0 || item->locked_since_us == 0)
+        return INT64_MAX;
+    return item->locked_since_us + (int64_t)rule->park.locked_after_ms * 1000;
+}
+
+void aside_delay(struct item *item, int64_t now_us, uint32_t delay_ms)
+{
+    int64_t parks = aside_parks_from(item);
+    item->not_before_us = now_us + (int64_t)delay_ms * 1000;
+    if (parks > now_us && parks < item->not_before_us)
+        item->not_before_us = parks;
+}

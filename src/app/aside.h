@@ -18,4 +18,13 @@ uint32_t aside_take(struct item_list *aside, int64_t now_us, struct item **ret_i
 /* Puts a head and its followers (one number, in order) before everything else of that number; `front` becomes empty. */
 void aside_put_first(struct item_list *aside, struct item_list *front);
 
+/* The row was found locked, for the first time or again. */
+void aside_note_locked(struct item *item, int64_t now_us);
+
+/* Monotonic moment from which a locked row parks the record; INT64_MAX: it is never parked for that. */
+int64_t aside_parks_from(const struct item *item);
+
+/* Not before now + delay, but in time for being parked. */
+void aside_delay(struct item *item, int64_t now_us, uint32_t delay_ms);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* assignment: partitions come, start, move on and go; for intake. Never touches a record. */
 #include "assignment.h"
+#include "parked.h"
 
 #include <stdlib.h>
 
@@ -203,6 +204,11 @@ static void take_answers(struct intake *intake, bool wait)
             if (job->task == KEEPER_TAKE_OVER) {     /* the source may not be called just now */
                 job->next = intake->deferred;
                 intake->deferred = job;
+                continue;
+            }
+            if (job->task == KEEPER_PARKED) {
+                parked_answer(intake, job);
+                keeper_job_free(job);
                 continue;
             }
             intake->jobs_out--;

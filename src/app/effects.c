@@ -74,6 +74,11 @@ static enum txn_step refused(struct txn *txn, struct item *item, enum err_class 
         return reject(txn, item, CAUSE_DATABASE, err);
     if (class == ERR_UNIQUE)
         return reject(txn, item, CAUSE_UNIQUE_CONFLICT, err);
+    if (class == ERR_LOCKED && item->parks_if_locked) {      /* 1205 undoes its own statement only */
+        item->moved = false;
+        judge_set(item, OUTCOME_PARKED, CAUSE_LOCKED);
+        return undo(txn, err);
+    }
     return STEP_ERROR;
 }
 

@@ -2,6 +2,7 @@
 /* intake: see idem/app/intake.h. Records go down this file, completions come up; offsets and ownership are in
  * assignment.c. */
 #include "assignment.h"
+#include "parked.h"
 
 #include "idem/base/sha256.h"
 
@@ -19,9 +20,11 @@ bool intake_init(struct intake *intake, const struct intake_init *init)
     *intake = (struct intake){.init = *init};
     intake->chains = calloc(init->worker_count, sizeof *intake->chains);
     intake->first_worker = calloc(init->config->database_count, sizeof *intake->first_worker);
-    if (!intake->chains || !intake->first_worker) {
+    intake->watches = calloc(init->config->database_count, sizeof *intake->watches);
+    if (!intake->chains || !intake->first_worker || !intake->watches) {
         free(intake->chains);
         free(intake->first_worker);
+        free(intake->watches);
         return false;
     }
     for (uint32_t i = 0, first = 0; i < init->config->database_count; i++) {
@@ -46,6 +49,7 @@ void intake_finish(struct intake *intake)
     queue_finish(&intake->done);
     free(intake->chains);
     free(intake->first_worker);
+    free(intake->watches);
 }
 
 /* ---- completions ----------------------------------------------------------------------------------------------- */
@@ -55,10 +59,13 @@ static void complete(struct intake *intake, struct item *item)
     struct partition *partition = &intake->partitions.slots[item->slot];
     intake->inflight--;
     intake->inflight_bytes -= item->block_size;
+    if (item->parked.id)
+        parked_completed(intake, item);
     if (partition->epoch == item->epoch) {
         partition->inflight--;
-        if (item->outcome != OUTCOME_NONE) {         /* NONE: fenced, its new owner has it */
+        if (item->outcome != OUTCOME_NONE && !item->parked.id) {     /* NONE: fenced, its new owner has it */
             offsets_finish(&partition->offsets, item->record.offset);
+            partition->parked += item->outcome == OUTCOME_PARKED;
             intake->finished++;
         }
     }
@@ -145,17 +152,19 @@ static struct item *build(struct intake *intake, const struct topic *topic, cons
     return arena->exhausted ? NULL : item;
 }
 
-static struct item *make_item(struct intake *intake, const struct topic *topic,
-                              const struct record *record)
+/* row: of the parked record that it is, or NULL. */
+static struct item *make_item(struct intake *intake, const struct topic *topic, const struct record *record,
+                              const struct ledger_parked *row)
 {
     struct arena arena;
-    size_t least = sizeof(struct item) + record->key.len + record->value.len + record->headers.len +
-                   RECORD_SLACK;
+    size_t least = sizeof(struct item) + record->key.len + record->value.len + record->headers.len + RECORD_SLACK;
     for (; least <= RECORD_MEMORY_MAX; least *= 2) {
         if (!pool_open(&intake->pool, least, &arena))
             return NULL;
         struct item *item = build(intake, topic, record, &arena);
-        if (item) {
+        if (item && row)
+            parked_mark(item, row, &arena);
+        if (item && !arena.exhausted) {
             pool_keep(&intake->pool, &arena, item);
             return item;
         }
@@ -169,7 +178,7 @@ static struct item *make_item(struct intake *intake, const struct topic *topic,
 static uint32_t route(const struct intake *intake, struct item *item)
 {
     uint32_t database = item->topic->database;
-    struct bytes number = item->eval.biz_no;
+    struct bytes number = item->parked.id ? item->parked.biz_no : item->eval.biz_no;
     if (number.len == 0)
         number = bytes_of(&item->record.partition, sizeof item->record.partition);
     item->number_hash = bytes_hash(number, database + 17u);
@@ -185,6 +194,32 @@ static void flush_chains(struct intake *intake)
     }
 }
 
+/* The item is its worker's from now on. */
+static void send_down(struct intake *intake, struct item *item)
+{
+    struct partition *partition = &intake->partitions.slots[item->slot];
+    item->epoch = partition->epoch;
+    item->generation = partition->generation;
+    item->partition = partition->number;
+    item->gate = partition->gate;
+    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
+    partition->inflight++;
+    intake->inflight++;
+    intake->inflight_bytes += item->block_size;
+    item_list_push(&intake->chains[route(intake, item)], item);
+    intake->chained++;
+}
+
+bool intake_take_parked(struct intake *intake, uint32_t slot, const struct ledger_parked *row)
+{
+    struct item *item = make_item(intake, intake->partitions.slots[slot].topic, &row->record, row);
+    if (!item)
+        return false;
+    item->slot = slot;
+    send_down(intake, item);
+    return true;
+}
+
 /* false: out of memory. */
 static bool accept(struct intake *intake, const struct record *record)
 {
@@ -196,21 +231,14 @@ static bool accept(struct intake *intake, const struct record *record)
     struct partition *partition = &intake->partitions.slots[slot];
     if (!offsets_is_new(&partition->offsets, record->offset))
         return true;                                 /* delivered before, or by an older fetch */
-    struct item *item = make_item(intake, topic, record);
+    struct item *item = make_item(intake, topic, record, NULL);
     if (!item)
         return false;
     sha256(record->value, digest);
     if (!partition_deliver(partition, record->offset, digest))
         return false;
     item->slot = slot;
-    item->epoch = partition->epoch;
-    item->generation = partition->generation;
-    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
-    partition->inflight++;
-    intake->inflight++;
-    intake->inflight_bytes += item->block_size;
-    item_list_push(&intake->chains[route(intake, item)], item);
-    intake->chained++;
+    send_down(intake, item);
     return true;
 }
 
@@ -280,6 +308,7 @@ bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err)
 {
     intake_take_completions(intake);
     assignment_round(intake, false);
+    parked_round(intake);
     if (held_back(intake, wait_ms))
         return true;
     bool alive = poll_burst(intake, wait_ms, err);

@@ -84,12 +84,17 @@ static enum txn_step classify(struct txn *txn, const struct rule *rule, struct i
             txn->list[(*ret_apply)++] = items[i];
             break;
         case VERDICT_WAIT:
+            if (items[i]->parks_if_locked) {
+                judge_set(items[i], OUTCOME_PARKED, CAUSE_LOCKED);
+                break;
+            }
             items[i]->outcome = OUTCOME_PARKED;
             items[i]->cause = CAUSE_LOCKED;
             waiting = true;
             break;
         case VERDICT_DONE:
         case VERDICT_BUSINESS:
+        case VERDICT_ORPHANED:
         case VERDICT_FAULT:
             judge_set(items[i], verdict.outcome, verdict.cause);
         }

@@ -56,7 +56,74 @@ struct keeper_job *keeper_job_create(enum keeper_task task, uint32_t count)
 
 void keeper_job_free(struct keeper_job *job)
 {
+    struct keeper_parked *parked = job ? job->parked : NULL;
+    while (parked) {
+        struct keeper_parked *next = parked->next;
+        free(parked);
+        parked = next;
+    }
     free(job);
+}
+
+/* ---- due rows ---------------------------------------------------------------------------------------------------- */
+
+static struct bytes copy(struct bytes bytes, uint8_t **at)
+{
+    struct bytes copied = bytes_of(*at, bytes.len);
+    if (bytes.len)
+        memcpy(*at, bytes.at, bytes.len);
+    *at += bytes.len;
+    return copied;
+}
+
+struct taking {
+    struct keeper_job *job;
+    struct keeper_parked **end;
+    uint64_t bytes;
+    bool memory_out;
+};
+
+/* Copies a row behind its own header. */
+static bool take_parked(void *context, const struct ledger_parked *row)
+{
+    struct taking *taking = context;
+    const struct record *record = &row->record;
+    size_t size = record->topic.len + record->key.len + record->value.len + record->headers.len + row->rule.len +
+                  row->biz_type.len + row->biz_no.len + row->key.len;
+    if (taking->bytes > 0 && taking->bytes + size > taking->job->byte_limit)
+        return false;
+    struct keeper_parked *parked = malloc(sizeof *parked + size);
+    taking->memory_out = taking->memory_out || !parked;
+    if (!parked)
+        return false;
+    uint8_t *at = (uint8_t *)(parked + 1);
+    *parked = (struct keeper_parked){.row = *row};
+    parked->row.record.topic = copy(record->topic, &at);
+    parked->row.record.key = copy(record->key, &at);
+    parked->row.record.value = copy(record->value, &at);
+    parked->row.record.headers = copy(record->headers, &at);
+    parked->row.rule = copy(row->rule, &at);
+    parked->row.biz_type = copy(row->biz_type, &at);
+    parked->row.biz_no = copy(row->biz_no, &at);
+    parked->row.key = copy(row->key, &at);
+    *taking->end = parked;
+    taking->end = &parked->next;
+    taking->bytes += size;
+    return true;
+}
+
+/* A second try begins with an empty list. */
+static enum err_class run_parked(struct keeper *keeper, struct keeper_job *job, struct err *err)
+{
+    struct taking taking = {.job = job, .end = &job->parked};
+    while (job->parked) {
+        struct keeper_parked *next = job->parked->next;
+        free(job->parked);
+        job->parked = next;
+    }
+    enum err_class class = keeper->ledger->ops->parked(keeper->ledger->self, job->partitions, job->count, job->limit,
+                                                       take_parked, &taking, err);
+    return class == ERR_NONE && taking.memory_out ? err_set(err, ERR_RETRY, 0, "parked", "out of memory") : class;
 }
 
 void keeper_post(struct keeper *keeper, struct keeper_job *job)
@@ -151,6 +218,8 @@ static enum err_class run(struct keeper *keeper, struct keeper_job *job, struct 
         return class;
     if (job->task == KEEPER_TAKE_OVER)
         return ops->take_over(keeper->ledger->self, job->partitions, job->count, err);
+    if (job->task == KEEPER_PARKED)
+        return run_parked(keeper, job, err);
     env_probe(keeper->env, PROBE_BEFORE_PROGRESS);
     class = ops->progress(keeper->ledger->self, job->partitions, job->count, err);
     if (class == ERR_NONE)

@@ -13,8 +13,10 @@ void partitions_init(struct partitions *partitions)
 
 void partitions_finish(struct partitions *partitions)
 {
-    for (uint32_t i = 0; i < partitions->count; i++)
+    for (uint32_t i = 0; i < partitions->count; i++) {
         free(partitions->slots[i].ring);
+        free(partitions->slots[i].gate);
+    }
     free(partitions->slots);
     *partitions = (struct partitions){0};
 }
@@ -40,8 +42,11 @@ uint32_t partitions_slot(struct partitions *partitions, const struct topic *topi
         partitions->slots = slots;
         partitions->size = size;
     }
+    struct park_gate *gate = calloc(1, sizeof *gate);
+    if (!gate)
+        return UINT32_MAX;
     partitions->slots[partitions->count] = (struct partition){
-        .topic = topic, .number = number, .state = PARTITION_GONE, .committed = -1, .posted = -1};
+        .topic = topic, .number = number, .state = PARTITION_GONE, .committed = -1, .posted = -1, .gate = gate};
     return partitions->count++;
 }
 
@@ -59,6 +64,8 @@ bool partition_start(struct partition *partition, uint64_t generation, int64_t s
     partition->inflight = 0;
     partition->posted = start;
     partition->posting = false;
+    partition->parked = 0;
+    park_gate_raise(partition->gate);        /* a former owner may have left some */
     offsets_init(&partition->offsets, partition->ring, partition->places, start);
     return true;
 }

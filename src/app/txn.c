@@ -5,6 +5,7 @@
 #include "idem/app/txn.h"
 
 #include "effects.h"
+#include "waiting.h"
 #include "idem/core/decide.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static struct item **known_place(struct txn *txn, const struct item *item)
 /* The dedupe row as the item leaves it. */
 static struct known_row row_after(const struct item *item)
 {
-    if (!item->claimed && item->write != WRITE_REPLACE)
+    if (!item->claimed && item->write != WRITE_REPLACE && item->write != WRITE_RETRY)
         return item->known;
     struct known_row row = {
         .present = true,
@@ -93,6 +94,7 @@ static bool settle_by_key(struct item *item, bool inserted, bool *ret_fault)
 {
     struct verdict verdict = decide_key(item, inserted);
     *ret_fault = *ret_fault || verdict.kind == VERDICT_FAULT;
+    item->parked.orphaned = item->parked.orphaned || verdict.kind == VERDICT_ORPHANED;
     if (verdict.kind == VERDICT_BUSINESS) {
         item->write = verdict.write;
         return false;
@@ -209,7 +211,11 @@ static enum txn_step run_wave(struct txn *txn, struct txn_mode mode, struct item
     uint32_t business = 0;
     enum txn_step step = claim_keys(txn, wave, count, &business, err);
     if (step == STEP_ON)
+        step = waiting_behind(txn, txn->rest, &business, err);
+    if (step == STEP_ON)
         step = apply_wave(txn, mode, wave, count, business, ret_culprit, err);
+    if (step == STEP_ON)
+        step = waiting_end(txn, wave, count, err);
     if (step == STEP_ON)
         step = effects_letters_and_events(txn, wave, count, err);
     if (step == STEP_ON) {
@@ -265,11 +271,11 @@ static uint32_t collect_fences(struct item *const *items, uint32_t count, struct
         uint32_t k = 0;
         if (item->generation == 0)      /* explain: nobody owns this record */
             continue;
-        while (k < fence_count && !(fences[k].partition == item->record.partition &&
+        while (k < fence_count && !(fences[k].partition == item->partition &&
                                     bytes_equal(fences[k].topic, item->record.topic)))
             k++;
         if (k == fence_count)
-            fences[fence_count++] = (struct fence){item->record.topic, item->record.partition,
+            fences[fence_count++] = (struct fence){item->record.topic, item->partition,
                                                    item->generation};
     }
     return fence_count;
@@ -299,6 +305,10 @@ static enum txn_step prepare(struct txn *txn, struct item **items, uint32_t coun
         return STEP_ERROR;
     for (uint32_t i = 0; i < count; i++) {
         struct item *item = items[i];
+        if (item->parked.orphaned) {                    /* its evaluation counts no more */
+            txn->pending[pending++] = item;
+            continue;
+        }
         if (item->eval.outcome != OUTCOME_NONE) {       /* evaluation already was the outcome */
             item->outcome = item->eval.outcome;
             item->cause = item->eval.cause;
@@ -314,6 +324,14 @@ static enum txn_step prepare(struct txn *txn, struct item **items, uint32_t coun
     return STEP_ON;
 }
 
+static bool has_parked(struct item *const *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i]->parked.id)
+            return true;
+    return false;
+}
+
 static bool has_statements(struct item *const *items, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -327,7 +345,7 @@ static enum txn_step run_waves(struct txn *txn, struct txn_mode mode, uint32_t p
 {
     enum txn_step step = STEP_ON;
     bool ordered = has_statements(txn->pending, pending);
-    if (txn->repeats && !mode.single && pending > 1)
+    if (txn->repeats && !mode.single && pending > 1 && !has_parked(txn->pending, pending))
         step = look_first(txn, txn->pending, &pending, err);
     while (pending > 0 && step == STEP_ON) {
         uint32_t rest = 0;
@@ -346,6 +364,8 @@ static enum txn_step remaining_letters(struct txn *txn, struct item **items, uin
     uint32_t letters = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct item *item = items[i];
+        if (item->silent)
+            continue;
         bool in_wave = item->eval.outcome == OUTCOME_NONE && *known_place(txn, item) != NULL;
         if (!in_wave && outcome_row(item->outcome)->dead_letter)
             txn->wave[letters++] = item;
@@ -358,6 +378,8 @@ static enum txn_step attempt(struct txn *txn, struct item **items, uint32_t coun
 {
     uint32_t pending = 0;
     enum txn_step step = prepare(txn, items, count, &pending, err);
+    if (step == STEP_ON)
+        step = waiting_begin(txn, txn->pending, &pending, err);
     if (step == STEP_ON)
         step = run_waves(txn, mode, pending, ret_culprit, err);
     if (step == STEP_ON)

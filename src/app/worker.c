@@ -4,6 +4,7 @@
 #include "idem/app/worker.h"
 
 #include "aside.h"
+#include "idem/app/park_gate.h"
 #include "idem/core/retry.h"
 
 #include <stdlib.h>
@@ -112,24 +113,32 @@ static void collect_queued(struct worker *worker)
 
 static void segment_begins(struct worker *worker)
 {
-    worker->mode = (struct txn_mode){.lock_first = worker->lock_first_left > 0};
+    worker->mode = (struct txn_mode){.lock_first = worker->lock_first_left > 0 || worker->careful,
+                                     .skip_locked = worker->careful};
     worker->tries = 0;
     worker->losses = 0;
     worker->due_us = 0;
 }
 
+/* A parked record never waits for a lock, a live one that was held up long enough neither. */
+static void note_waits(struct worker *worker, struct item *item)
+{
+    item->parks_if_locked = item->parked.id || aside_parks_from(item) <= now_us(worker);
+    worker->careful = worker->careful || item->parked.id;
+}
+
 static bool collect(struct worker *worker)
 {
     worker->batch_count = aside_take(&worker->aside, now_us(worker), worker->batch, worker->init.config->batch_max);
-    bool was_aside = worker->batch_count > 0;
-    if (!was_aside)
+    worker->careful = worker->batch_count > 0;
+    if (worker->batch_count == 0)
         collect_queued(worker);
     if (worker->batch_count == 0)
         return false;
+    for (uint32_t i = 0; i < worker->batch_count; i++)
+        note_waits(worker, worker->batch[i]);
     segments_init(&worker->segments, worker->batch_count);
     segment_begins(worker);
-    worker->mode.lock_first = worker->mode.lock_first || was_aside;
-    worker->mode.skip_locked = was_aside;
     return true;
 }
 
@@ -146,11 +155,30 @@ static void segment_ends(struct worker *worker)
     segment_begins(worker);
 }
 
-static void count_commit(struct worker *worker, const struct item *item)
+static void count_commit(const struct worker *worker, const struct item *item)
 {
     if (item->outcome == OUTCOME_FIRST)
         atomic_fetch_add_explicit(&worker->init.shared->rule_commits[item->eval.rule->index], 1,
                                   memory_order_relaxed);
+}
+
+static void tell(const struct worker *worker, struct item *item, int64_t now)
+{
+    count_commit(worker, item);
+    if (item->outcome == OUTCOME_PARKED)
+        park_gate_raise(item->gate);
+    worker->init.report->outcome(worker->init.report->self, item, now - item->polled_us, worker->init.index);
+}
+
+/* A parked record that waits on: its outcome was told when it was parked. */
+static void waits_on(const struct worker *worker, const struct item *item)
+{
+    if (!item->parked.orphaned || !item->parked.found)
+        return;
+    report(worker, EVENT_ORPHANED, (struct report_fields){
+        .level = LEVEL_WARNING, .topic = item->record.topic, .partition = item->partition,
+        .offset = item->record.offset, .generation = -1, .count = -1, .attempt = -1, .delay_ms = -1,
+        .key = item->parked.key});
 }
 
 /* The transaction is in the database: outcomes stand, intake may move the offset. */
@@ -161,9 +189,10 @@ static void finish(struct worker *worker, const struct segment *segment)
     set_down(worker, -1, NULL);
     for (uint32_t i = segment->from; i < segment->to; i++) {
         struct item *item = worker->batch[i];
-        count_commit(worker, item);
-        worker->init.report->outcome(worker->init.report->self, item, now - item->polled_us,
-                                     worker->init.index);
+        if (item->silent)
+            waits_on(worker, item);
+        else
+            tell(worker, item, now);
         item_list_push(&done, item);
     }
     worker->init.report->flush(worker->init.report->self);
@@ -229,7 +258,7 @@ static void set_aside(struct worker *worker, uint32_t index, const struct err *e
     const struct env_port *env = worker->init.env;
     uint32_t delay = retry_delay_ms(++item->aside_count, ASIDE_BASE_MS, ASIDE_CAP_MS,
                                     env->random(env->self));
-    item->not_before_us = now_us(worker) + (int64_t)delay * 1000;
+    aside_delay(item, now_us(worker), delay);
     report(worker, EVENT_SET_ASIDE, (struct report_fields){
         .level = LEVEL_WARNING, .topic = item->record.topic, .partition = item->record.partition,
         .offset = item->record.offset, .generation = -1, .count = -1, .attempt = item->aside_count,
@@ -264,11 +293,13 @@ static void waiting(struct worker *worker)
     uint32_t to = segment.to;
     for (uint32_t i = segment.from; i < to && i < worker->batch_count;) {
         struct item *item = worker->batch[i];
-        if (item->outcome != OUTCOME_PARKED || item->cause != CAUSE_LOCKED) {
+        bool parks = item->parks_if_locked && !item->queue.same_key;
+        if (item->outcome != OUTCOME_PARKED || item->cause != CAUSE_LOCKED || parks) {
             i++;
             continue;
         }
         uint32_t before = worker->batch_count;
+        aside_note_locked(item, now_us(worker));
         set_aside(worker, i, NULL);
         uint32_t removed = before - worker->batch_count;
         to = removed > to - i ? i : to - removed;
@@ -373,7 +404,10 @@ static void locked(struct worker *worker, const struct segment *segment, const s
         halve(worker, segment, err);
         worker->mode.lock_first = true;
         worker->mode.skip_locked = true;
+    } else if (worker->batch[segment->from]->parks_if_locked && !worker->mode.single) {
+        worker->mode.single = true;
     } else {
+        aside_note_locked(worker->batch[segment->from], now_us(worker));
         set_aside(worker, segment->from, err);
         after_removal(worker);
     }

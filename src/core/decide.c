@@ -55,6 +55,16 @@ static struct verdict decide_closed(const struct item *item)
     return verdict;
 }
 
+/* K6, unless today's rules make another fact of the record than the one that was parked (details 1, "A changed
+ * rule"). */
+static struct verdict own_retry(const struct item *item)
+{
+    bool same = same_identity(item) && bytes_equal(item->known.biz_no, item->eval.biz_no) &&
+                item->known.fingerprint_version == item->eval.rule->fingerprint_version &&
+                memcmp(item->known.params_hash, item->eval.params_hash, PARAMS_HASH_LEN) == 0;
+    return same ? business(WRITE_RETRY) : (struct verdict){.kind = VERDICT_ORPHANED};
+}
+
 struct verdict decide_key(const struct item *item, bool inserted)
 {
     const struct known_row *known = &item->known;
@@ -64,6 +74,8 @@ struct verdict decide_key(const struct item *item, bool inserted)
         return (struct verdict){.kind = VERDICT_FAULT};              /* K2 */
     if (known->status == RECORD_CLOSED)
         return decide_closed(item);
+    if (known->status == RECORD_PROCESSING && item->parked.id)
+        return own_retry(item);
     if (!bytes_equal(known->biz_no, item->eval.biz_no))
         return done(OUTCOME_KEY_REUSED, CAUSE_BIZ_NO_MISMATCH);      /* K7 */
     if (known->status == RECORD_PROCESSING)
@@ -159,7 +171,7 @@ static struct verdict other(enum standing standing)
 }
 
 /* details 1, "Several transitions": all in from; all done; else the first of these that applies. */
-static struct verdict combine(const struct one *ones, uint32_t count)
+static struct verdict combine(const struct one *ones, uint32_t count, bool waits)
 {
     const struct one *seen[STANDS_CONFLICT + 1] = {NULL};
     bool all_done = true, all_from = true;
@@ -181,9 +193,9 @@ static struct verdict combine(const struct one *ones, uint32_t count)
     if (seen[STANDS_LOCKED])
         return (struct verdict){.kind = VERDICT_WAIT, .cause = CAUSE_LOCKED};
     if (seen[STANDS_MISSING])
-        return done(OUTCOME_NOT_FOUND, CAUSE_ROW_MISSING);           /* B1, before parking is built */
+        return waits ? done(OUTCOME_PARKED, CAUSE_NOT_FOUND) : done(OUTCOME_NOT_FOUND, CAUSE_ROW_MISSING);   /* B1 */
     if (seen[STANDS_EARLY])
-        return done(OUTCOME_STATE_CONFLICT, CAUSE_EARLY);            /* B8, before parking is built */
+        return waits ? done(OUTCOME_PARKED, CAUSE_STATE) : done(OUTCOME_STATE_CONFLICT, CAUSE_EARLY);   /* B8 */
     if (seen[STANDS_OTHER] || seen[STANDS_UNKNOWN_OTHER])
         return other(seen[STANDS_OTHER] ? STANDS_OTHER : STANDS_UNKNOWN_OTHER);
     return done(OUTCOME_STATE_CONFLICT, CAUSE_HALF_APPLIED);
@@ -195,5 +207,5 @@ struct verdict decide_business(const struct rule *rule, const struct value *valu
     struct one ones[TRANSITIONS_MAX];
     for (uint32_t i = 0; i < rule->transition_count; i++)
         ones[i] = stand(rule, i, values, &rows[i]);
-    return combine(ones, rule->transition_count);                    /* none: B12, all_from holds */
+    return combine(ones, rule->transition_count, rule->park.for_ms > 0);     /* none: B12, all_from holds */
 }

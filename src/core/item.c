@@ -17,6 +17,8 @@ void item_reset(struct item *item)
     item->response = (struct bytes){0};
     item->error_number = 0;
     item->error_text = (struct bytes){0};
+    item->queue = (struct parked_queue){0};
+    item->silent = false;
 }
 
 /* Position of the column, added if it is new. */

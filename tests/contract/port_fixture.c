@@ -142,6 +142,7 @@ struct item *port_item(const char *order_no, const char *amount, const char *txn
                                    .value = BYTES_LIT("{\"a\":\"0123456789'\\\"}")};
     item->topic = &topics[0];
     item->generation = 7;
+    item->partition = item->record.partition;
     item->eval = (struct evaluation){.rule = &rules[0], .key = bytes_text(place->key),
                                      .biz_no = bytes_text(place->order_no), .values = place->values};
     item->number_hash = bytes_hash(item->eval.biz_no, 0);

@@ -6,9 +6,22 @@
 static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
                              uint32_t timeout_ms, struct err *err);
 
+struct bytes fake_headers(const struct sent *sent, uint8_t headers[FAKE_HEADERS_MAX])
+{
+    struct buf buf;
+    uint8_t len = (uint8_t)strlen(sent->key_header);
+    if (len == 0)
+        return (struct bytes){0};
+    buf_init(&buf, headers, FAKE_HEADERS_MAX);
+    buf_put(&buf, "\0\0\0\1\0\0\0\17Idempotency-Key\0\0\0", 4 + 4 + 15 + 3);
+    buf_put(&buf, &len, 1);
+    buf_text(&buf, sent->key_header);
+    return buf_view(&buf);
+}
+
 static enum source_polled give(struct fake_source *source, int partition, struct record *ret)
 {
-    static uint8_t headers[256];
+    static uint8_t headers[FAKE_HEADERS_MAX];
     struct log *log = &world.logs[partition];
     for (uint32_t i = 0; i < log->count; i++) {
         const struct sent *sent = &log->records[i];
@@ -22,15 +35,7 @@ static enum source_polled give(struct fake_source *source, int partition, struct
         *ret = (struct record){.topic = bytes_text("t"), .partition = partition, .offset = sent->offset,
                                .timestamp_ms = -1, .has_value = sent->has_value,
                                .value = bytes_text(sent->has_value ? sent->body : "")};
-        if (sent->key_header[0]) {
-            struct buf buf;
-            uint8_t len = (uint8_t)strlen(sent->key_header);
-            buf_init(&buf, headers, sizeof headers);
-            buf_put(&buf, "\0\0\0\1\0\0\0\17Idempotency-Key\0\0\0", 4 + 4 + 15 + 3);
-            buf_put(&buf, &len, 1);
-            buf_text(&buf, sent->key_header);
-            ret->headers = buf_view(&buf);
-        }
+        ret->headers = fake_headers(sent, headers);
         return SOURCE_RECORD;
     }
     return SOURCE_NOTHING;

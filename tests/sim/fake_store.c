@@ -9,7 +9,7 @@
 
 #define SELF struct fake_store *store = self
 
-static void copy(char *target, size_t size, struct bytes text)
+void fake_copy(char *target, size_t size, struct bytes text)
 {
     size_t len = text.len < size - 1 ? text.len : size - 1;
     if (len)
@@ -27,7 +27,7 @@ static enum err_class broken(struct fake_store *store, struct err *err)
 }
 
 /* What may go wrong with any statement. */
-static enum err_class fault(struct fake_store *store, struct err *err)
+enum err_class fake_fault(struct fake_store *store, struct err *err)
 {
     world_may_crash();
     if (world.outage)
@@ -61,7 +61,7 @@ static void store_close(void *self)
 static enum err_class begin(void *self, const struct fence *fences, uint32_t count, bool *ret_current, struct err *err)
 {
     SELF;
-    enum err_class class = fault(store, err);
+    enum err_class class = fake_fault(store, err);
     if (class != ERR_NONE)
         return class;
     if (!store->open || store->in_transaction)
@@ -88,7 +88,7 @@ static enum err_class savepoint(void *self, struct err *err)
     SELF;
     store->savepoint = world.db;
     store->saved = true;
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static enum err_class undo(void *self, struct err *err)
@@ -104,7 +104,7 @@ static enum err_class undo(void *self, struct err *err)
 static enum err_class commit(void *self, struct err *err)
 {
     SELF;
-    enum err_class class = fault(store, err);
+    enum err_class class = fake_fault(store, err);
     if (class == ERR_RECONNECT)
         return err_set(err, ERR_IN_DOUBT, 2013, "sim", "the answer to COMMIT is lost; it did not happen");
     if (class != ERR_NONE)
@@ -180,15 +180,15 @@ static enum err_class probe(void *self, struct item *const *items, uint32_t coun
             own_number(items[i], scratch);
         }
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static void fill(struct db_record *record, const struct item *item, const uint8_t claim[CLAIM_LEN])
 {
-    copy(record->biz_type, TEXT, item->eval.rule->biz_type);
-    copy(record->key, TEXT, item->eval.key);
-    copy(record->biz_no, TEXT, item->eval.biz_no);
-    copy(record->response, sizeof record->response, item->response);
+    fake_copy(record->biz_type, TEXT, item->eval.rule->biz_type);
+    fake_copy(record->key, TEXT, item->eval.key);
+    fake_copy(record->biz_no, TEXT, item->eval.biz_no);
+    fake_copy(record->response, sizeof record->response, item->response);
     memcpy(record->params_hash, item->eval.params_hash, PARAMS_HASH_LEN);
     memcpy(record->identity_hash, item->eval.identity_hash, IDENTITY_HASH_LEN);
     memcpy(record->claim, claim, CLAIM_LEN);
@@ -215,7 +215,7 @@ static enum err_class claim_rows(void *self, struct item *const *items, uint32_t
         fill(record, items[i], claim);
         items[i]->claimed = true;
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static struct db_order *order_of(const struct item *item)
@@ -223,7 +223,7 @@ static struct db_order *order_of(const struct item *item)
     const struct transition *transition = &item->eval.rule->transitions[0];
     struct bytes number = item->eval.values[transition->where[0].expr].text;
     for (uint32_t i = 0; i < ORDERS; i++)
-        if (bytes_equal(bytes_text(world.db.orders[i].number), number))
+        if (!world.db.orders[i].missing && bytes_equal(bytes_text(world.db.orders[i].number), number))
             return &world.db.orders[i];
     return NULL;
 }
@@ -277,13 +277,13 @@ static enum err_class update(void *self, const struct rule *rule, uint32_t index
             struct bytes text = items[i]->eval.values[transition->set[k].expr].text;
             if (text.len > 20)
                 return err_set(err, ERR_DATA, 1406, "sim", "too long");
-            copy(order->txn, TEXT, text);
+            fake_copy(order->txn, TEXT, text);
             order->has_txn = true;
         }
-        copy(order->status, TEXT, transition->to);
+        fake_copy(order->status, TEXT, transition->to);
         ++*ret_affected;
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static void view(struct item *item, uint32_t index, const struct db_order *order, struct arena *scratch)
@@ -316,7 +316,7 @@ static enum err_class lock(void *self, const struct rule *rule, uint32_t index, 
         view(items[i], index, order, scratch);
         items[i]->rows[index].locked = is_held;
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static enum err_class look(void *self, struct item *item, struct arena *scratch, struct err *err)
@@ -326,7 +326,7 @@ static enum err_class look(void *self, struct item *item, struct arena *scratch,
     item->rows = arena_calloc(scratch, item->eval.rule->transition_count, sizeof *item->rows);
     if (order)
         view(item, 0, order, scratch);
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 /* ---- effects ----------------------------------------------------------------------------------------------------- */
@@ -360,10 +360,10 @@ static enum err_class insert(void *self, const struct rule *rule, uint32_t index
         if (ledger_row(txn_of(items[i])))
             return err_set(err, ERR_UNIQUE, 1062, "sim", "duplicate entry");
         struct db_ledger *row = &world.db.ledger[world.db.ledger_count++];
-        copy(row->number, TEXT, items[i]->eval.biz_no);
-        copy(row->txn, TEXT, txn_of(items[i]));
+        fake_copy(row->number, TEXT, items[i]->eval.biz_no);
+        fake_copy(row->txn, TEXT, txn_of(items[i]));
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static enum err_class insert_known(void *self, const struct rule *rule, uint32_t index, struct item *item,
@@ -374,7 +374,7 @@ static enum err_class insert_known(void *self, const struct rule *rule, uint32_t
     (void)rule, (void)index;
     const struct db_ledger *row = ledger_row(txn_of(item));
     *ret_same = row && bytes_equal(bytes_text(row->number), item->eval.biz_no);
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 /* refunded + 500 <= amount in cents. */
@@ -387,7 +387,7 @@ static enum err_class statement(void *self, const struct rule *rule, uint32_t in
     *ret_affected = order && order->refunded + 500 <= 1999;
     if (*ret_affected)
         order->refunded += 500;
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static enum err_class events(void *self, const struct outbox_row *rows, uint32_t count, struct bytes now_text,
@@ -398,12 +398,12 @@ static enum err_class events(void *self, const struct outbox_row *rows, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         const struct evaluation *eval = &rows[i].item->eval;
         struct db_event *event = &world.db.events[world.db.event_count++];
-        copy(event->topic, TEXT, rows[i].event->topic);
-        copy(event->key, TEXT, eval->values[rows[i].event->key].text);
+        fake_copy(event->topic, TEXT, rows[i].event->topic);
+        fake_copy(event->key, TEXT, eval->values[rows[i].event->key].text);
         event_id(eval->rule->biz_type, eval->key, eval->identity_hash, bytes_text(outcome_name(rows[i].outcome)),
                  rows[i].index, event->id);
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static void origin_of(const struct item *item, uint8_t ret[32])
@@ -434,13 +434,13 @@ static enum err_class letter(void *self, const struct item *item, struct bytes r
         *ret_new = false;
         row->attempts += !(row->partition == item->record.partition && row->offset == item->record.offset);
         row->cause = item->cause;
-        return fault(store, err);
+        return fake_fault(store, err);
     }
     struct db_letter *row = &world.db.letters[world.db.letter_count++];
     *row = (struct db_letter){.outcome = item->outcome, .cause = item->cause, .attempts = 1,
                               .partition = item->record.partition, .offset = item->record.offset};
     memcpy(row->origin, origin, sizeof origin);
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 static enum err_class records(void *self, struct item *const *items, uint32_t count, const uint8_t claim[CLAIM_LEN],
@@ -455,12 +455,16 @@ static enum err_class records(void *self, struct item *const *items, uint32_t co
             record->attempts++;
             fill(record, items[i], claim);
         }
+        if (items[i]->write == WRITE_RETRY) {
+            memcpy(record->claim, claim, CLAIM_LEN);
+            fake_copy(record->response, sizeof record->response, items[i]->response);
+        }
         record->outcome = items[i]->outcome;
         record->status = outcome_row(items[i]->outcome)->status;
         if (record->status != RECORD_APPLIED)
             record->response[0] = '\0';
     }
-    return fault(store, err);
+    return fake_fault(store, err);
 }
 
 void fake_store_init(struct fake_store *store)
@@ -470,7 +474,7 @@ void fake_store_init(struct fake_store *store)
     static const struct store_row_ops row = {probe, claim_rows, update, lock, look};
     static const struct store_effect_ops effect = {insert, insert_known, statement, events, letter, records};
     memset(store, 0, sizeof *store);
-    store->port = (struct store_port){store, &tx, &row, &effect};
+    store->port = (struct store_port){store, &tx, &row, &effect, &fake_park_table};
 }
 
 /* ---- ledger ------------------------------------------------------------------------------------------------------ */
@@ -539,7 +543,7 @@ static enum err_class ping(void *self, struct err *err)
 
 void fake_ledger_init(struct fake_ledger *ledger)
 {
-    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, ping};
+    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, fake_ledger_parked, ping};
     memset(ledger, 0, sizeof *ledger);
     ledger->port = (struct ledger_port){ledger, &ops};
 }

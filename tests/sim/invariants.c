@@ -45,6 +45,9 @@ static void check_records(void)
             firsts += sent->outcome == OUTCOME_FIRST;
         }
     for (uint32_t i = 0; i < world.db.record_count; i++)
+        if (world.db.records[i].status == RECORD_PROCESSING)
+            world_fail("key %s waits for ever", world.db.records[i].key);
+    for (uint32_t i = 0; i < world.db.record_count; i++)
         applied += world.db.records[i].status == RECORD_APPLIED && world.db.records[i].outcome == OUTCOME_FIRST;
     /* A process that dies between its COMMIT and its report leaves a first that nobody tells of: never the other way.
      * */

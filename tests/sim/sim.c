@@ -3,7 +3,7 @@
  * After each
  * seed nothing may be lost or doubled. `sim --seed N` replays a seed exactly.
  *
- *     sim [--seeds N] [--from N] [--seed N] [--break offset-early|no-fence|double-apply] */
+ *     sim [--seeds N] [--from N] [--seed N] [--break offset-early|no-fence|double-apply|overtake] */
 #include "world.h"
 
 #include "idem/adapter/config_load.h"
@@ -34,21 +34,27 @@ static struct instance instances[INSTANCES_MAX];
 
 /* ---- what is reported -------------------------------------------------------------------------------------------- */
 
-static struct sent *sent_at(int32_t partition, int64_t offset)
+/* Order is promised inside a partition: nothing is applied while an older record of its number waits there. */
+static void check_nobody_overtaken(const struct item *item)
 {
-    struct log *log = &world.logs[partition];
-    for (uint32_t i = 0; i < log->count; i++)
-        if (log->records[i].offset == offset)
-            return &log->records[i];
-    world_fail("a record that was never sent: %d/%lld", partition, (long long)offset);
+    for (uint32_t i = 0; i < world.db.parked_count; i++) {
+        const struct db_parked *row = &world.db.parked[i];
+        if (row->partition == item->record.partition && row->offset < item->record.offset &&
+            bytes_equal(bytes_text(row->biz_no), item->eval.biz_no) &&
+            bytes_equal(bytes_text(row->biz_type), item->eval.rule->biz_type))
+            world_fail("%d/%lld of %s was applied before parked %lld", row->partition,
+                       (long long)item->record.offset, row->biz_no, (long long)row->offset);
+    }
 }
 
 static void report_outcome(void *self, const struct item *item, int64_t took_us, uint32_t worker)
 {
     (void)self, (void)took_us, (void)worker;
-    struct sent *sent = sent_at(item->record.partition, item->record.offset);
-    if (item->outcome == OUTCOME_NONE || item->outcome == OUTCOME_PARKED)
+    struct sent *sent = world_sent(item->record.partition, item->record.offset);
+    if (item->outcome == OUTCOME_NONE)
         world_fail("outcome %s was reported", outcome_name(item->outcome));
+    if (item->outcome == OUTCOME_FIRST)
+        check_nobody_overtaken(item);
     if (sent->reported && sent->outcome == OUTCOME_FIRST && item->outcome == OUTCOME_FIRST)
         world_fail("%d/%lld was first twice", item->record.partition, (long long)item->record.offset);
     if (!sent->reported || item->outcome != OUTCOME_DUPLICATE)
@@ -309,6 +315,7 @@ static void make_world(uint64_t seed, bool faults, uint32_t records)
         snprintf(world.db.orders[i].number, TEXT, "O%d", i);
         snprintf(world.db.orders[i].status, TEXT, "%s", i % 9 == 8 && i < 20 ? "CLOSED" : "PENDING");
         snprintf(world.db.orders[i].amount, TEXT, "19.99");
+        world.db.orders[i].missing = i % 5 == 3 && i < ORDERS - RESERVED;
     }
     for (int i = 0; i < PARTITIONS; i++) {
         world.logs[i].committed = -1;
@@ -358,6 +365,7 @@ static void some_trouble(void)
             rebalance();
         }
         break;
+    case 9: world.db.orders[world_random() % ORDERS].missing = false; break;
     default: break;
     }
 }
@@ -379,7 +387,7 @@ static void step_somebody(void)
         rebalance();
 }
 
-static bool all_done(void)
+static bool all_read(void)
 {
     for (int i = 0; i < PARTITIONS; i++) {
         const struct log *log = &world.logs[i];
@@ -389,11 +397,18 @@ static bool all_done(void)
     return true;
 }
 
+static bool all_done(void)
+{
+    return all_read() && world.db.parked_count == 0;
+}
+
 static void calm_down(void)
 {
     world.faults = false;
     world.outage = false;
     memset(world.held, 0, sizeof world.held);
+    for (int i = 0; i < ORDERS; i += 2)          /* the others never come: their records are given up */
+        world.db.orders[i].missing = false;
     for (int i = 0; i < INSTANCES_MAX; i++)
         if (instances[i].alive && instances[i].frozen)
             thaw(i);
@@ -472,7 +487,7 @@ static void drain_alone(uint64_t seed, uint32_t batch_max)
         for (uint32_t k = 0; k < WORKERS; k++)
             step_worker(&instances[0], k);
         guarded(0, step_keeper);
-        world.now_us += 700000;
+        world.now_us += all_read() ? 700000 : 5000;  /* all are there before the first is given up */
     }
     if (!all_done())
         world_fail("the topic was not drained (batch %u)", batch_max);

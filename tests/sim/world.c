@@ -40,6 +40,7 @@ static const char rules[] =
     "          applied_by_other:\n"
     "            events: [{topic: refund.due, aggregate: order, type: Due, key: /no, payload: {no: /no}}]\n"
     "        respond: {code: OK, no: /no}\n"
+    "        park: {for: 20s, attempts: 3, backoff: [1s, 5s], locked_after: 5s}\n"
     "      - name: refunded\n"
     "        when: {/kind: REFUND}\n"
     "        biz_type: refund\n"
@@ -54,7 +55,8 @@ static const char rules[] =
     "        statements:\n"
     "          - sql: \"UPDATE orders SET refunded = refunded + 5 WHERE number = :no AND refunded + 5 <= 20\"\n"
     "            params: {no: /no}\n"
-    "        events: [{topic: order.refunded, aggregate: order, type: Refunded, key: /no, payload: {no: /no}}]\n";
+    "        events: [{topic: order.refunded, aggregate: order, type: Refunded, key: /no, payload: {no: /no}}]\n"
+    "        park: {for: 20s, attempts: 3, backoff: [1s, 5s], locked_after: 5s}\n";
 
 /* What the schema would have said: all text but the amounts, unique by number. */
 static void type_columns(const struct column_value *list, uint32_t count)
@@ -97,6 +99,8 @@ enum breakage world_breakage(const char *name)
         return BREAK_NO_FENCE;
     if (strcmp(name, "double-apply") == 0)
         return BREAK_DOUBLE_APPLY;
+    if (strcmp(name, "overtake") == 0)
+        return BREAK_OVERTAKE;
     fprintf(stderr, "no such break: %s\n", name);
     exit(64);
 }
@@ -123,6 +127,15 @@ void world_fail(const char *format, ...)
     va_end(arguments);
     printf("\nreplay: sim --seed %llu\n", (unsigned long long)world.seed);
     exit(1);
+}
+
+struct sent *world_sent(int32_t partition, int64_t offset)
+{
+    struct log *log = &world.logs[partition];
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->records[i].offset == offset)
+            return &log->records[i];
+    world_fail("a record that was never sent: %d/%lld", partition, (long long)offset);
 }
 
 void world_may_crash(void)

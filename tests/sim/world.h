@@ -9,7 +9,8 @@
 #include <setjmp.h>
 
 enum {
-    PARTITIONS = 3, ORDERS = 36, RECORDS_MAX = 400, ROWS_MAX = 400, TEXT = 40, INSTANCES_MAX = 3, WORKERS = 2
+    PARTITIONS = 3, ORDERS = 36, RECORDS_MAX = 400, ROWS_MAX = 400, PARKED_MAX = 120, TEXT = 40,
+    INSTANCES_MAX = 3, WORKERS = 2
 };
 
 /* ---- database ---------------------------------------------------------------------------------------------------- */
@@ -17,6 +18,7 @@ enum {
 struct db_order {
     char number[TEXT], status[TEXT], amount[TEXT], txn[TEXT];
     bool has_txn;
+    bool missing;                /* not made yet */
     int refunded;                /* cents */
 };
 
@@ -44,6 +46,16 @@ struct db_letter {
     int64_t offset;
 };
 
+struct db_parked {
+    uint64_t id;
+    int32_t partition;
+    int64_t offset;              /* what it says stands in the log */
+    char rule[TEXT], biz_type[TEXT], biz_no[TEXT], key[TEXT];
+    enum cause reason;
+    uint32_t attempts;
+    int64_t next_us, give_up_us; /* INT64_MAX: the end of time */
+};
+
 struct db_ledger {
     char number[TEXT], txn[TEXT];
 };
@@ -55,7 +67,9 @@ struct db {
     struct db_event events[ROWS_MAX];
     struct db_letter letters[ROWS_MAX];
     struct db_ledger ledger[ROWS_MAX];
-    uint32_t record_count, event_count, letter_count, ledger_count;
+    struct db_parked parked[PARKED_MAX];
+    uint32_t record_count, event_count, letter_count, ledger_count, parked_count;
+    uint64_t parked_next;
     uint64_t generation[PARTITIONS];
     int64_t progress[PARTITIONS];
 };
@@ -79,7 +93,7 @@ struct log {
     int owner;                   /* instance slot, -1 = nobody */
 };
 
-enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY };
+enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE };
 
 struct world {
     uint64_t seed, random;
@@ -129,6 +143,21 @@ struct fake_ledger {
     struct ledger_port port;
     bool open;
 };
+
+enum { FAKE_HEADERS_MAX = 128 };
+/* The stored form of the record's headers. */
+struct bytes fake_headers(const struct sent *sent, uint8_t headers[FAKE_HEADERS_MAX]);
+/* The record of this offset; fails the seed if there is none. */
+struct sent *world_sent(int32_t partition, int64_t offset);
+
+extern const struct store_park_ops fake_park_table;       /* fake_parked.c */
+enum err_class fake_ledger_parked(void *self, struct ledger_partition *partitions, uint32_t count, uint32_t limit,
+                                  bool (*take)(void *context, const struct ledger_parked *row), void *context,
+                                  struct err *err);
+/* What may go wrong with any statement of the store, by the seed. */
+enum err_class fake_fault(struct fake_store *store, struct err *err);
+/* Cuts what does not fit, fills up with zeros. */
+void fake_copy(char *target, size_t size, struct bytes text);
 
 void fake_store_init(struct fake_store *store);
 void fake_ledger_init(struct fake_ledger *ledger);

@@ -58,6 +58,7 @@ TOPIC_RULES = {
                 }
             },
             "respond": {"code": "SUCCESS", "order_no": "/order_no"},
+            "park": {"for": "0s"},
         },
         {
             "name": "refunded",
@@ -89,6 +90,7 @@ TOPIC_RULES = {
                     "else": "state_conflict",
                 }
             ],
+            "park": {"for": "0s"},
         },
     ],
 }
@@ -114,9 +116,12 @@ CREATE TABLE refunds (
 """
 
 
-def rules():
-    """A copy that a test may change."""
-    return copy.deepcopy(TOPIC_RULES)
+def rules(park=None):
+    """A copy that a test may change. Nothing waits in it unless `park` says so."""
+    made = copy.deepcopy(TOPIC_RULES)
+    for rule in made["rules"]:
+        rule["park"] = park or rule["park"]
+    return made
 
 
 def payment(no, amount="19.99", txn=None, key=None, partition=None, **more):

@@ -146,7 +146,7 @@ def test_closed_rows_are_judged_afresh_from_another_origin(world):
     assert json.loads(row["response"]) == {"code": "SUCCESS", "order_no": "F1"}
 
 
-def test_not_found_before_parking_is_built(world):
+def test_not_found_at_once_where_nothing_waits(world):
     shop = Shop(world)
     daemon = shop.daemon()
     shop.send(payment("NOBODY"))

@@ -74,6 +74,33 @@ static void every_row_of_part_k(void **state)
     }
 }
 
+/* K6, and what a changed rule makes of it. */
+static void a_parked_record_judges_its_own_row(void **state)
+{
+    static const struct {
+        const char *name;
+        int biz_no, identity, version, fingerprint;
+        enum verdict_kind kind;
+    } rows[] = {{"K6", SAME, SAME, SAME, SAME, VERDICT_BUSINESS}, {"number", OTHER, SAME, SAME, SAME, VERDICT_ORPHANED},
+                {"identity", SAME, OTHER, SAME, SAME, VERDICT_ORPHANED},
+                {"version", SAME, SAME, OTHER, SAME, VERDICT_ORPHANED},
+                {"fingerprint", SAME, SAME, SAME, OTHER, VERDICT_ORPHANED}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct item item = {.record = {.source = SOURCE_KAFKA, .topic = bytes_text("t"), .partition = 1, .offset = 7},
+                            .eval = {.rule = &key_rule, .biz_no = bytes_text("A")}, .parked = {.id = 3}};
+        item.known = (struct known_row){
+            .present = true, .status = RECORD_PROCESSING, .outcome = OUTCOME_PARKED,
+            .fingerprint_version = (uint16_t)(1 + rows[i].version), .biz_no = bytes_text(rows[i].biz_no ? "B" : "A"),
+            .source = SOURCE_KAFKA, .topic = bytes_text("t"), .partition = 1, .offset = 7};
+        item.known.params_hash[0] = (uint8_t)rows[i].fingerprint;
+        item.known.identity_hash[0] = (uint8_t)rows[i].identity;
+        struct verdict verdict = decide_key(&item, false);
+        if (verdict.kind != rows[i].kind || verdict.write != (i == 0 ? WRITE_RETRY : WRITE_NONE))
+            fail_msg("%s: kind %d write %d", rows[i].name, verdict.kind, verdict.write);
+    }
+}
+
 static void a_replay_is_never_the_same_origin(void **state)
 {
     struct item item = {.record = {.source = SOURCE_REPLAY, .topic = bytes_text("t"), .partition = 1, .offset = 7},
@@ -167,6 +194,26 @@ static void every_row_of_part_b(void **state)
     }
 }
 
+/* B1 and B8 of a rule that lets its records wait; the rest of the table is the same for it. */
+static void a_missing_or_early_row_waits(void **state)
+{
+    struct stored columns[ROW_COLUMNS_MAX];
+    (void)state;
+    set_up(1);
+    rule.park.for_ms = 1;
+    struct row_view row = row_of(columns, "?", NULL, NULL, true);
+    struct verdict verdict = decide_business(&rule, values, &row);
+    assert_int_equal(verdict.outcome, OUTCOME_PARKED);
+    assert_int_equal(verdict.cause, CAUSE_NOT_FOUND);
+    row = row_of(columns, "CREATED", NULL, "19.99", true);
+    verdict = decide_business(&rule, values, &row);
+    assert_int_equal(verdict.outcome, OUTCOME_PARKED);
+    assert_int_equal(verdict.cause, CAUSE_STATE);
+    row = row_of(columns, "CLOSED", NULL, "19.99", true);
+    assert_int_equal(decide_business(&rule, values, &row).outcome, OUTCOME_STATE_CONFLICT);
+    rule.park.for_ms = 0;
+}
+
 static void several_transitions_are_one_verdict(void **state)
 {
     static const struct {
@@ -219,8 +266,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_of_part_k),
+        cmocka_unit_test(a_parked_record_judges_its_own_row),
         cmocka_unit_test(a_replay_is_never_the_same_origin),
         cmocka_unit_test(every_row_of_part_b),
+        cmocka_unit_test(a_missing_or_early_row_waits),
         cmocka_unit_test(several_transitions_are_one_verdict),
         cmocka_unit_test(a_row_is_written_in_the_order_of_the_contract),
     };

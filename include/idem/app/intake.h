@@ -28,6 +28,13 @@ struct intake_init {
     void *context;
 };
 
+/* Looking for due rows of idem_parked in one database. */
+struct parked_watch {
+    bool asked;                          /* the keeper has a job */
+    int64_t due_us;                      /* when to ask again */
+    uint32_t out;                        /* its records on their way */
+};
+
 struct intake {
     struct intake_init init;
     struct partitions partitions;
@@ -45,6 +52,7 @@ struct intake {
     uint32_t jobs_out;                   /* progress jobs not answered */
     uint64_t assignments;                /* number of the last one */
     struct keeper_job *deferred;         /* take-overs answered while the source could not be called */
+    struct parked_watch *watches;        /* by database */
     uint64_t finished;                   /* records done since start */
 };
 

@@ -11,7 +11,13 @@
 
 #include <pthread.h>
 
-enum keeper_task { KEEPER_TAKE_OVER, KEEPER_PROGRESS };
+enum keeper_task { KEEPER_TAKE_OVER, KEEPER_PROGRESS, KEEPER_PARKED };
+
+/* A due row of idem_parked on its way to intake. */
+struct keeper_parked {
+    struct keeper_parked *next;
+    struct ledger_parked row;            /* with views into this block */
+};
 
 struct keeper_job {
     struct keeper_job *next;
@@ -23,6 +29,9 @@ struct keeper_job {
     struct ledger_partition *partitions; /* with topic views that outlive the job */
     uint32_t *slots;                     /* intake's slot of each */
     uint32_t *epochs;                    /* and its epoch when the job was made */
+    uint32_t limit;                      /* KEEPER_PARKED: rows at most */
+    uint64_t byte_limit;                 /* and payload bytes */
+    struct keeper_parked *parked;        /* what came, in order; freed with the job */
 };
 
 struct keeper {

@@ -5,6 +5,7 @@
 #ifndef IDEM_APP_PARTITIONS_H
 #define IDEM_APP_PARTITIONS_H
 
+#include "idem/app/park_gate.h"
 #include "idem/core/config.h"
 #include "idem/core/offsets.h"
 
@@ -28,6 +29,8 @@ struct partition {
     uint32_t inflight;       /* items of this epoch between poll and completion */
     int64_t posted;          /* last commit point given to the keeper, -1 = none */
     bool posting;            /* that one is not answered yet */
+    struct park_gate *gate;  /* of its rows in idem_parked; stays where it is while intake lives */
+    uint64_t parked;         /* those rows when they were last counted, and what was parked since */
 };
 
 struct partitions {

@@ -35,6 +35,7 @@ struct worker {
     uint32_t losses;                         /* connections lost in it */
     int64_t due_us;                          /* not before */
     bool in_doubt;                           /* the present segment's COMMIT has to be settled */
+    bool careful;                            /* the present batch locks first and waits for nobody */
     uint32_t lock_first_left;                /* batches still to be run with locks first */
     struct item_list aside;                  /* set aside, in order of delivery for each number */
     int down;                                /* enum down_why it has reported, -1 = none */

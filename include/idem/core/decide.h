@@ -10,6 +10,7 @@ enum verdict_kind {
     VERDICT_BUSINESS,    /* "biz": judge by the business row; write says how the dedupe row is kept */
     VERDICT_APPLY,       /* row in `from` and `require` holds: outcome `first` if everything else succeeds */
     VERDICT_WAIT,        /* locked: set aside */
+    VERDICT_ORPHANED,    /* a parked record that today's rules judge otherwise: its row stays */
     VERDICT_FAULT        /* K2: an internal fault */
 };
 

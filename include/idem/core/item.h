@@ -43,7 +43,31 @@ struct known_row {
 enum record_write {
     WRITE_NONE,                  /* nothing: duplicate and the like, or the insert already was final */
     WRITE_CLOSE,                 /* inserted by this attempt as `first`: set outcome, status, response */
-    WRITE_REPLACE                /* status 2 row judged afresh (K5, K4): everything replaced, attempts + 1 */
+    WRITE_REPLACE,               /* status 2 row judged afresh (K5, K4): everything replaced, attempts + 1 */
+    WRITE_RETRY                  /* status 0 row judged by its parked record (K6): claim replaced, then as CLOSE */
+};
+
+struct park_gate;                /* idem/app/park_gate.h */
+
+/* The row of idem_parked that brings this record again. */
+struct parked_row {
+    uint64_t id;                 /* idem_parked.id; 0 = a live record */
+    uint64_t letter_id;          /* idem_dead_letter.id of a redrive, 0 = none */
+    struct bytes rule, biz_type, key, biz_no;    /* as stored, for a row that today's rules judge otherwise */
+    bool orphaned;               /* they do */
+    bool given_up;               /* by hand: it ends by its last reason */
+    /* read under its lock in each attempt */
+    bool found;                  /* false: handled meanwhile */
+    enum cause reason;
+    uint32_t attempts;           /* retries counted so far */
+    bool clock_runs;             /* give_up_at stands */
+    bool over;                   /* and has passed */
+};
+
+/* Who waits for the same (biz_type, number) in the record's own partition. */
+struct parked_queue {
+    uint64_t head;               /* lowest idem_parked.id, 0 = nobody */
+    bool same_key;               /* one of them has this very key */
 };
 
 struct item {
@@ -52,6 +76,9 @@ struct item {
     struct evaluation eval;
     const struct topic *topic;
     uint32_t slot;               /* intake's partition slot */
+    int32_t partition;           /* whose owner judges it; record.partition is its origin */
+    struct park_gate *gate;      /* of that partition; NULL: look always */
+    struct parked_row parked;    /* id 0: a live record */
     uint32_t epoch;              /* assignment epoch: completions of a former one are dropped */
     uint64_t generation;         /* fence */
     uint64_t number_hash;        /* of biz_no: routing, order */
@@ -73,6 +100,8 @@ struct item {
     struct bytes response;       /* rendered; empty = NULL */
     int error_number;            /* of the database, for dead letter and log */
     struct bytes error_text;
+    struct parked_queue queue;
+    bool silent;                 /* nothing happened to it that anybody has to be told (a parked one waits on) */
 
     /* ---- over attempts ---------------------------------------------------------------------------------------- */
     uint32_t attempts;           /* transaction attempts so far, for the log */
@@ -81,6 +110,8 @@ struct item {
     int poison_number;           /* the number it failed with, once it is known to be poison */
     int64_t not_before_us;       /* set aside until then */
     uint32_t aside_count;        /* times set aside, for the back-off */
+    int64_t locked_since_us;     /* first found locked, monotonic; 0 = not yet */
+    bool parks_if_locked;        /* held long enough: a locked row parks it instead of keeping it aside */
 };
 
 /* Forgets what the last attempt found; keeps what was delivered. */

@@ -129,6 +129,14 @@ struct event_list {
     uint32_t count;
 };
 
+/* How long a record of the rule waits in idem_parked (design section 6, `park`). All in milliseconds. */
+struct park_config {
+    uint64_t for_ms;                     /* 0 = nothing waits: a missing or early row is final at once */
+    uint32_t attempts;                   /* at least so many retries before it is given up */
+    uint64_t backoff_base_ms, backoff_cap_ms;
+    uint64_t locked_after_ms;            /* a row held so long by somebody else: the record is parked */
+};
+
 struct rule {
     struct bytes name, topic;            /* the topic of its block */
     struct bytes biz_type, action;
@@ -161,6 +169,7 @@ struct rule {
     struct event_list on[OUTCOME_COUNT]; /* on.<outcome>.events */
     struct template respond;             /* has_respond false: response NULL */
     bool has_respond;
+    struct park_config park;
     bool reads_now;                      /* some expr is EXPR_NOW */
 };
 

@@ -6,6 +6,7 @@
 
 #include "idem/base/err.h"
 #include "idem/core/offsets.h"
+#include "idem/core/record.h"
 
 struct ledger_partition {
     struct bytes topic;
@@ -15,6 +16,15 @@ struct ledger_partition {
     int64_t last_offset;             /* -1 = none */
     uint8_t last_hash[OFFSET_HASH_LEN];
     bool current;                    /* progress: out, false = fenced, nothing written for it */
+    uint64_t parked;                 /* parked: out, its rows in idem_parked */
+    uint64_t mark;                   /* the caller's own */
+};
+
+/* A row of idem_parked that is due; views are borrowed for the call. */
+struct ledger_parked {
+    uint64_t id, letter_id;
+    struct record record;            /* as it was delivered; source SOURCE_KAFKA */
+    struct bytes rule, biz_type, biz_no, key;
 };
 
 struct ledger_ops {
@@ -26,6 +36,11 @@ struct ledger_ops {
     /* Under the fence: those whose generation still stands get their row. */
     enum err_class (*progress)(void *self, struct ledger_partition *partitions, uint32_t count,
                                struct err *err);
+    /* Counts the parked rows of these partitions and gives at most `limit` of those that are due to take(), the longest
+     * due first, those of one number oldest first. take() returns false to stop. */
+    enum err_class (*parked)(void *self, struct ledger_partition *partitions, uint32_t count, uint32_t limit,
+                             bool (*take)(void *context, const struct ledger_parked *row), void *context,
+                             struct err *err);
     /* A cheap round trip: the server answers and is writable. */
     enum err_class (*ping)(void *self, struct err *err);
 };

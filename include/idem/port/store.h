@@ -9,7 +9,7 @@
 
 #include "idem/base/arena.h"
 #include "idem/base/err.h"
-#include "idem/core/item.h"
+#include "idem/core/parking.h"
 
 struct fence {
     struct bytes topic;
@@ -44,7 +44,8 @@ struct store_tx_ops {
     /* Always ends the transaction: ROLLBACK, or closes the connection if that fails. */
     void (*rollback)(void *self);
     /* After ERR_IN_DOUBT: new connection, old session surely gone, then a locking read of the claims of items that
-     * have `claimed` or WRITE_REPLACE. *ret_committed: any row carries `claim`. Retryable classes: call again. */
+     * have `claimed`, WRITE_REPLACE or WRITE_RETRY. *ret_committed: any row carries `claim`. Retryable classes: call
+     * again. */
     enum err_class (*settle)(void *self, struct item *const *items, uint32_t count,
                              const uint8_t claim[CLAIM_LEN], bool *ret_committed, struct err *err);
 };
@@ -98,11 +99,29 @@ struct store_effect_ops {
                               const uint8_t claim[CLAIM_LEN], struct err *err);
 };
 
+/* Records that wait in idem_parked. Only the owner of their partition calls these, and idemctl under the row locks. */
+struct store_park_ops {
+    /* Locks the rows of item->parked.id and fills found, reason, attempts, clock_runs, over; found = false: gone. */
+    enum err_class (*read)(void *self, struct item *const *items, uint32_t count, struct err *err);
+    /* Fills item->queue from the rows of the item's partition, changes of this transaction included. Items have a
+     * rule. */
+    enum err_class (*queue)(void *self, struct item *const *items, uint32_t count, struct err *err);
+    /* One new row an item, whole record included. ERR_RETRY if somebody has parked the key meanwhile. */
+    enum err_class (*insert)(void *self, struct item *const *items, const struct park_step *steps, uint32_t count,
+                             struct err *err);
+    /* The row stays and is tried again as `step` says. */
+    enum err_class (*keep)(void *self, const struct item *item, const struct park_step *step, struct err *err);
+    /* Rows of records that have an end: deleted, those behind them made due, the letters of applied redrives
+     * resolved. */
+    enum err_class (*leave)(void *self, struct item *const *items, uint32_t count, struct err *err);
+};
+
 struct store_port {
     void *self;
     const struct store_tx_ops *tx;
     const struct store_row_ops *row;
     const struct store_effect_ops *effect;
+    const struct store_park_ops *park;
 };
 
 #endif

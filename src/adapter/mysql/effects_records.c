@@ -9,18 +9,18 @@
 
 /* ---- dead letters ---------------------------------------------------------------------------------------------- */
 
-static struct bytes cut(struct bytes bytes, size_t len)
+struct bytes cut(struct bytes bytes, size_t len)
 {
     return bytes.len > len ? bytes_of(bytes.at, len) : bytes;
 }
 
-static void put_raw(struct buf *sql, struct bytes bytes)
+void put_raw(struct buf *sql, struct bytes bytes)
 {
     buf_text(sql, ",_binary");
     sql_string(sql, bytes);
 }
 
-static void put_raw_or_null(struct buf *sql, struct bytes bytes, bool present)
+void put_raw_or_null(struct buf *sql, struct bytes bytes, bool present)
 {
     if (present)
         put_raw(sql, bytes);
@@ -29,7 +29,7 @@ static void put_raw_or_null(struct buf *sql, struct bytes bytes, bool present)
 }
 
 /* UTC, NULL where DATETIME has no such moment. */
-static void put_record_time(struct buf *sql, int64_t timestamp_ms)
+void put_record_time(struct buf *sql, int64_t timestamp_ms)
 {
     const int64_t last = INT64_C(253402300799999);       /* 9999-12-31 23:59:59.999 */
     int year, month, day;
@@ -158,6 +158,38 @@ static void put_status(struct buf *sql, const struct item *item)
     put_expires(sql, item->eval.rule);
 }
 
+/* NULL unless status 1 (details 1). */
+static void put_response(struct buf *sql, const struct item *item)
+{
+    buf_text(sql, ",response=");
+    if (item->response.len && outcome_row(item->outcome)->status == RECORD_APPLIED)
+        sql_string(sql, item->response);
+    else
+        buf_text(sql, "NULL");
+}
+
+/* A parked record's own row (K6): the claim says that this attempt judged it, whatever came of it. */
+static enum err_class retry_row(struct mysql_store *store, struct item *item, struct bytes claim, struct err *err)
+{
+    struct buf *sql = store_sql(store);
+    buf_text(sql, "UPDATE idem_record FORCE INDEX (PRIMARY)");
+    if (item->outcome == OUTCOME_PARKED) {
+        buf_text(sql, " SET claim=");
+    } else {
+        put_status(sql, item);
+        put_response(sql, item);
+        buf_text(sql, ",claim=");
+    }
+    sql_hex(sql, claim);
+    put_keys(sql, &item, 1);
+    enum err_class class = store_run(store, "records", err);
+    if (class)
+        return class;
+    return conn_affected(store->conn) == 1
+               ? ERR_NONE
+               : err_set(err, ERR_FATAL, 0, "records", "the dedupe row of a parked record is gone");
+}
+
 /* Rows that this attempt inserted as `first` and that turned out otherwise; all of one rule and
  * outcome. A status 1 outcome keeps the response that the insert brought. */
 static enum err_class close_rows(struct mysql_store *store, uint32_t count, struct bytes claim,
@@ -239,11 +271,7 @@ static enum err_class replace_row(struct mysql_store *store, struct item *item, 
     buf_text(sql, item->eval.request_id.len ? "_binary" : "NULL");
     if (item->eval.request_id.len)
         sql_string(sql, item->eval.request_id);
-    buf_text(sql, ",response=");
-    if (item->response.len && outcome_row(item->outcome)->status == RECORD_APPLIED)
-        sql_string(sql, item->response);
-    else
-        buf_text(sql, "NULL");
+    put_response(sql, item);
     put_keys(sql, &item, 1);
     enum err_class class = store_run(store, "records", err);
     if (class)
@@ -260,8 +288,11 @@ enum err_class store_records(void *self, struct item *const *items, uint32_t cou
     if (count > store->places)
         return err_set(err, ERR_TOO_LARGE, 0, "records", "more records than batch.max");
     enum err_class class = close_all(store, items, count, bytes_of(claim, CLAIM_LEN), err);
-    for (uint32_t i = 0; i < count && !class; i++)
+    for (uint32_t i = 0; i < count && !class; i++) {
         if (items[i]->write == WRITE_REPLACE)
             class = replace_row(store, items[i], bytes_of(claim, CLAIM_LEN), err);
+        else if (items[i]->write == WRITE_RETRY)
+            class = retry_row(store, items[i], bytes_of(claim, CLAIM_LEN), err);
+    }
     return class;
 }

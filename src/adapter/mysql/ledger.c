@@ -2,24 +2,13 @@
 /* ledger: idem_partition and idem_progress (port/ledger.h). For the keeper of one database; every
  * call is one transaction, and after any failure the session is rolled back. Repeating a call is
  * always safe. */
-#include "idem/adapter/mysql_store.h"
-
-#include "idem/core/limits.h"
+#include "ledger_self.h"
 
 #include <stdlib.h>
 
 enum { STATEMENT_MAX = 1 << 20 };
 
-struct mysql_ledger {
-    struct ledger_port port;
-    const struct config *config;
-    struct conn *conn;
-    struct buf sql;
-    char owner[GROUP_MAX];
-    size_t owner_len;
-};
-
-static enum err_class ledger_run(struct mysql_ledger *ledger, const char *where, struct err *err)
+enum err_class ledger_run(struct mysql_ledger *ledger, const char *where, struct err *err)
 {
     if (ledger->sql.overflow)
         return err_set(err, ERR_FATAL, 0, where, "too many partitions for one statement");
@@ -66,7 +55,7 @@ static void put_where(struct mysql_ledger *ledger, const struct ledger_partition
     buf_char(sql, ')');
 }
 
-static int64_t number(const struct conn_cell *cell)
+int64_t ledger_number(const struct conn_cell *cell)
 {
     char text[24] = "";
     if (cell->text.len < sizeof text && cell->text.len)
@@ -74,11 +63,11 @@ static int64_t number(const struct conn_cell *cell)
     return strtoll(text, NULL, 10);
 }
 
-static struct ledger_partition *find(struct ledger_partition *partitions, uint32_t count,
+struct ledger_partition *ledger_find(struct ledger_partition *partitions, uint32_t count,
                                      const struct conn_cell *cells)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (partitions[i].partition == number(&cells[1]) &&
+        if (partitions[i].partition == ledger_number(&cells[1]) &&
             bytes_equal(partitions[i].topic, cells[0].text))
             return &partitions[i];
     return NULL;
@@ -117,10 +106,10 @@ static enum err_class read_generations(struct mysql_ledger *ledger,
     put_where(ledger, partitions, count);
     enum err_class class = ledger_run(ledger, "take_over", err);
     while (!class && conn_next(ledger->conn, &cells, &columns)) {
-        struct ledger_partition *partition = find(partitions, count, cells);
+        struct ledger_partition *partition = ledger_find(partitions, count, cells);
         if (!partition)
             continue;
-        partition->generation = (uint64_t)number(&cells[2]);
+        partition->generation = (uint64_t)ledger_number(&cells[2]);
         found++;
     }
     conn_done(ledger->conn);
@@ -143,13 +132,13 @@ static enum err_class read_progress(struct mysql_ledger *ledger, struct ledger_p
     put_where(ledger, partitions, count);
     enum err_class class = ledger_run(ledger, "take_over", err);
     while (!class && conn_next(ledger->conn, &cells, &columns)) {
-        struct ledger_partition *partition = find(partitions, count, cells);
+        struct ledger_partition *partition = ledger_find(partitions, count, cells);
         if (!partition)
             continue;
-        partition->next_offset = number(&cells[2]);
+        partition->next_offset = ledger_number(&cells[2]);
         /* Without its hash the last record proves nothing. */
         if (cells[4].text.len == OFFSET_HASH_LEN) {
-            partition->last_offset = number(&cells[3]);
+            partition->last_offset = ledger_number(&cells[3]);
             memcpy(partition->last_hash, cells[4].text.at, OFFSET_HASH_LEN);
         }
     }
@@ -205,9 +194,9 @@ static enum err_class check_fences(struct mysql_ledger *ledger, struct ledger_pa
     buf_text(&ledger->sql, " LOCK IN SHARE MODE");
     enum err_class class = ledger_run(ledger, "progress", err);
     while (!class && conn_next(ledger->conn, &cells, &columns)) {
-        struct ledger_partition *partition = find(partitions, count, cells);
+        struct ledger_partition *partition = ledger_find(partitions, count, cells);
         if (partition)
-            partition->current = partition->generation == (uint64_t)number(&cells[2]);
+            partition->current = partition->generation == (uint64_t)ledger_number(&cells[2]);
     }
     conn_done(ledger->conn);
     return class;
@@ -282,7 +271,7 @@ static enum err_class ledger_ping(void *self, struct err *err)
 
 static const struct ledger_ops ledger_table = {
     .open = ledger_open, .close = ledger_close, .take_over = ledger_take_over,
-    .progress = ledger_progress, .ping = ledger_ping,
+    .progress = ledger_progress, .parked = ledger_parked, .ping = ledger_ping,
 };
 
 struct mysql_ledger *mysql_ledger_create(const struct database_config *database,

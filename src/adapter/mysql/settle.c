@@ -104,7 +104,7 @@ enum err_class store_settle(void *self, struct item *const *items, uint32_t coun
     if (count > store->places)
         return err_set(err, ERR_FATAL, 0, "settle", "more records than batch.max");
     for (uint32_t i = 0; i < count; i++)
-        if (items[i]->claimed || items[i]->write == WRITE_REPLACE)
+        if (items[i]->claimed || items[i]->write == WRITE_REPLACE || items[i]->write == WRITE_RETRY)
             store->sorted[mine++] = items[i];
     items_sort_by_key(store->sorted, mine);
     class = conn_begin(store->conn, err);

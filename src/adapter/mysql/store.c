@@ -245,7 +245,7 @@ struct mysql_store *mysql_store_create(const struct database_config *database,
         mysql_store_destroy(store);
         return NULL;
     }
-    store->port = (struct store_port){store, &tx_table, &store_row_table, &store_effect_table};
+    store->port = (struct store_port){store, &tx_table, &store_row_table, &store_effect_table, &store_park_table};
     return store;
 }
 

@@ -87,6 +87,7 @@ enum err_class store_settle(void *self, struct item *const *items, uint32_t coun
                             const uint8_t claim[CLAIM_LEN], bool *ret_committed, struct err *err);
 extern const struct store_row_ops store_row_table;
 extern const struct store_effect_ops store_effect_table;
+extern const struct store_park_ops store_park_table;
 
 enum err_class store_update(void *self, const struct rule *rule, uint32_t index,
                             struct item *const *items, uint32_t count, uint64_t *ret_affected,
@@ -103,6 +104,12 @@ enum err_class store_insert(void *self, const struct rule *rule, uint32_t index,
                             struct item *const *items, uint32_t count, struct err *err);
 enum err_class store_insert_known(void *self, const struct rule *rule, uint32_t index,
                                   struct item *item, bool *ret_same, struct err *err);
+
+/* effects_records.c: pieces of a record as it was delivered, each with its comma before it. */
+void put_raw(struct buf *sql, struct bytes bytes);
+void put_raw_or_null(struct buf *sql, struct bytes bytes, bool present);
+void put_record_time(struct buf *sql, int64_t timestamp_ms);         /* UTC; NULL where DATETIME has no such moment */
+struct bytes cut(struct bytes bytes, size_t len);
 
 /* idem_record.expires_at of a status write now. */
 void put_expires(struct buf *sql, const struct rule *rule);

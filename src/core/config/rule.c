@@ -39,14 +39,6 @@ static const struct option fingerprint_options[] = {
      .required = true},
 };
 
-/* Parking comes later: what the manual shows is taken, and `for: 0s`, which turns it off. */
-static const struct option park_options[] = {
-    {.name = "for", .kind = OPTION_LATER, .accepted = {"10m", "0s"}},
-    {.name = "attempts", .kind = OPTION_LATER, .accepted = {"8"}},
-    {.name = "backoff", .kind = OPTION_NODE, .offset = 0},
-    {.name = "locked_after", .kind = OPTION_LATER, .accepted = {"30s"}},
-};
-
 static void key_bind(struct rule_binder *rb, const struct yaml_node *node)
 {
     uint32_t count = 0;
@@ -117,19 +109,6 @@ static void fingerprint_bind(struct rule_binder *rb, const struct yaml_node *nod
         rb->rule->fingerprint_count = list ? count : 0;
         path_leave(rb->b, inner);
     }
-    path_leave(rb->b, mark);
-}
-
-static void park_bind(struct rule_binder *rb, const struct yaml_node *node)
-{
-    const struct yaml_node *backoff = NULL;
-    size_t mark = path_enter(rb->b, "park");
-    section_bind(rb->b, node, park_options, COUNT_OF(park_options), &backoff);
-    bool shown = !backoff || (backoff->kind == YAML_SEQUENCE && backoff->count == 2 &&
-                              bytes_equal(backoff->children[0]->text, BYTES_LIT("1s")) &&
-                              bytes_equal(backoff->children[1]->text, BYTES_LIT("60s")));
-    if (!shown)
-        mistake(rb->b, backoff, "backoff: not supported yet, only [1s, 60s] is");
     path_leave(rb->b, mark);
 }
 
@@ -233,8 +212,7 @@ static void parts_bind(struct rule_binder *rb, const struct rule_target *target)
         identity_bind(rb, target->identity);
     if (target->fingerprint)
         fingerprint_bind(rb, target->fingerprint);
-    if (target->park)
-        park_bind(rb, target->park);
+    park_bind(rb, target->park);
 }
 
 void rule_bind(struct binder *b, const struct yaml_node *node, struct rule *rule)

@@ -57,6 +57,7 @@ void inserts_bind(struct rule_binder *rb, const struct yaml_node *node);        
 void statements_bind(struct rule_binder *rb, const struct yaml_node *node);              /* statement.c */
 void events_bind(struct rule_binder *rb, const struct yaml_node *node, struct event_list *ret);   /* effect.c */
 void on_bind(struct rule_binder *rb, const struct yaml_node *node);
+void park_bind(struct rule_binder *rb, const struct yaml_node *node);       /* park.c; node NULL: the defaults */
 void rule_bind(struct binder *b, const struct yaml_node *node, struct rule *rule);       /* rule.c */
 
 /* Table that a statement writes: the word after UPDATE, INSERT INTO or DELETE FROM; empty if unclear. */

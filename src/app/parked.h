@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* parked: rows of idem_parked become records again: asked for once a second, and at once when one of them has ended.
+ * Part of intake: same thread, same struct. */
+#ifndef IDEM_APP_PARKED_H
+#define IDEM_APP_PARKED_H
+
+#include "idem/app/intake.h"
+
+/* Asks the keepers where it is time. */
+void parked_round(struct intake *intake);
+
+/* What a keeper found: gates are lowered, due records go to their workers. The job stays the caller's. */
+void parked_answer(struct intake *intake, const struct keeper_job *job);
+
+/* A record of parked_answer() came back from its worker. */
+void parked_completed(struct intake *intake, const struct item *item);
+
+/* Makes a built item the parked record of this row; strings are copied into the arena. */
+void parked_mark(struct item *item, const struct ledger_parked *row, struct arena *arena);
+
+/* intake.c: builds the item and sends it down. false: out of memory. */
+bool intake_take_parked(struct intake *intake, uint32_t slot, const struct ledger_parked *row);
+
+#endif
