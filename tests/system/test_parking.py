@@ -2,6 +2,8 @@
 """Records that cannot be applied yet: parked in the database, tried again by the owner, in order, and given up."""
 import json
 
+import pytest
+
 from lib import wait_until
 from shop import Shop, payment, refund, rules
 
@@ -177,3 +179,27 @@ def test_a_changed_rule_leaves_an_orphan(world):
     shop.db.exec("UPDATE idem_parked SET next_attempt_at = UTC_TIMESTAMP(3)")
     third = shop.daemon()
     assert third.wait_outcomes(1)[0]["outcome"] == "first"
+
+
+@pytest.mark.parametrize("point", ["after_fence", "after_claim", "after_update", "after_insert", "after_outbox",
+                                   "before_commit", "after_commit"])
+def test_killed_while_it_tries_again(world, point):
+    """The order has come; the daemon dies at a step of the transaction that applies what waited."""
+    shop = Shop(world, topic_rules=rules(PARK))
+    daemon = shop.daemon()
+    shop.send(refund("R-L1", "L1", 500), payment("L1"), payment("L1", txn="OTHER", key="second-payment-of-L1"))
+    daemon.wait_outcomes(3)
+    shop.finished()
+    assert daemon.stop() == 0
+    late_order(shop)
+    shop.db.exec("UPDATE idem_parked SET next_attempt_at = UTC_TIMESTAMP(3) WHERE reason = 'not_found'")
+    dying = shop.daemon(name="dying", env={"IDEMD_CRASH": point})
+    assert dying.wait_exit() == -9, "the crash point was not passed"
+    again = shop.daemon(name="again")
+    wait_parked(shop, 0)
+    assert again.stop() == 0
+    assert shop.order("L1")["status"] == "PART_REFUNDED" and shop.order("L1")["refunded"] == 5
+    assert shop.db.value("SELECT COUNT(*) FROM payment_ledger") == 1
+    assert len(shop.outbox("order.paid")) == 1 and len(shop.outbox("refund.due")) == 1
+    assert [(r["outcome"], r["attempts"]) for r in shop.letters()] == [("applied_by_other", 1)]
+    assert shop.db.value("SELECT COUNT(*) FROM idem_record WHERE status = 0") == 0
