@@ -163,7 +163,7 @@ static struct item *make_item(struct intake *intake, const struct topic *topic, 
             return NULL;
         struct item *item = build(intake, topic, record, &arena);
         if (item && row)
-            parked_mark(item, row, &arena);
+            parked_row_bind(item, &row->row, &arena);
         if (item && !arena.exhausted) {
             pool_keep(&intake->pool, &arena, item);
             return item;

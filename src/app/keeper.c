@@ -88,8 +88,8 @@ static bool take_parked(void *context, const struct ledger_parked *row)
 {
     struct taking *taking = context;
     const struct record *record = &row->record;
-    size_t size = record->topic.len + record->key.len + record->value.len + record->headers.len + row->rule.len +
-                  row->biz_type.len + row->biz_no.len + row->key.len;
+    size_t size = record->topic.len + record->key.len + record->value.len + record->headers.len + row->row.rule.len +
+                  row->row.biz_type.len + row->row.biz_no.len + row->row.key.len;
     if (taking->bytes > 0 && taking->bytes + size > taking->job->byte_limit)
         return false;
     struct keeper_parked *parked = malloc(sizeof *parked + size);
@@ -102,10 +102,10 @@ static bool take_parked(void *context, const struct ledger_parked *row)
     parked->row.record.key = copy(record->key, &at);
     parked->row.record.value = copy(record->value, &at);
     parked->row.record.headers = copy(record->headers, &at);
-    parked->row.rule = copy(row->rule, &at);
-    parked->row.biz_type = copy(row->biz_type, &at);
-    parked->row.biz_no = copy(row->biz_no, &at);
-    parked->row.key = copy(row->key, &at);
+    parked->row.row.rule = copy(row->row.rule, &at);
+    parked->row.row.biz_type = copy(row->row.biz_type, &at);
+    parked->row.row.biz_no = copy(row->row.biz_no, &at);
+    parked->row.row.key = copy(row->row.key, &at);
     *taking->end = parked;
     taking->end = &parked->next;
     taking->bytes += size;

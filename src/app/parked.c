@@ -103,19 +103,3 @@ void parked_completed(struct intake *intake, const struct item *item)
     if (!item->silent && item->outcome != OUTCOME_NONE)
         watch->due_us = 0;           /* those behind it are due now */
 }
-
-/* What is not the same by today's rules is orphaned. A redrive comes from nowhere that could come again. */
-void parked_mark(struct item *item, const struct ledger_parked *row, struct arena *arena)
-{
-    item->parked = (struct parked_row){.id = row->id, .letter_id = row->letter_id,
-        .rule = arena_copy(arena, row->rule), .biz_type = arena_copy(arena, row->biz_type),
-        .key = arena_copy(arena, row->key), .biz_no = arena_copy(arena, row->biz_no)};
-    item->parked.orphaned = item->eval.outcome != OUTCOME_NONE || !bytes_equal(item->eval.key, row->key) ||
-                            !bytes_equal(item->eval.biz_no, row->biz_no) ||
-                            !bytes_equal(item->eval.rule->biz_type, row->biz_type);
-    if (row->letter_id) {
-        item->record.source = SOURCE_REDRIVE;
-        item->record.partition = -1;
-        item->record.offset = (int64_t)row->id;
-    }
-}

@@ -15,9 +15,6 @@ void parked_answer(struct intake *intake, const struct keeper_job *job);
 /* A record of parked_answer() came back from its worker. */
 void parked_completed(struct intake *intake, const struct item *item);
 
-/* Makes a built item the parked record of this row; strings are copied into the arena. */
-void parked_mark(struct item *item, const struct ledger_parked *row, struct arena *arena);
-
 /* intake.c: builds the item and sends it down. false: out of memory. */
 bool intake_take_parked(struct intake *intake, uint32_t slot, const struct ledger_parked *row);
 

@@ -54,6 +54,12 @@ static bool is_head(const struct item *item)
  * again, unless it has just made the first row for the key; then it waits until the redrive was judged. */
 static bool waits_behind(struct item *item, bool *ret_aside)
 {
+    if (item->parked.given_up) {
+        enum cause cause;
+        enum outcome outcome = park_given_up(item->parked.reason, &cause);
+        judge_set(item, outcome, cause);
+        return true;
+    }
     if (item->queue.head == 0 || is_head(item))
         return false;
     if (!item->parked.id && item->queue.same_key && item->claimed) {

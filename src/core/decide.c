@@ -62,7 +62,7 @@ static struct verdict own_retry(const struct item *item)
     bool same = same_identity(item) && bytes_equal(item->known.biz_no, item->eval.biz_no) &&
                 item->known.fingerprint_version == item->eval.rule->fingerprint_version &&
                 memcmp(item->known.params_hash, item->eval.params_hash, PARAMS_HASH_LEN) == 0;
-    return same ? business(WRITE_RETRY) : (struct verdict){.kind = VERDICT_ORPHANED};
+    return same || item->parked.given_up ? business(WRITE_RETRY) : (struct verdict){.kind = VERDICT_ORPHANED};
 }
 
 struct verdict decide_key(const struct item *item, bool inserted)

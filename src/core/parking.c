@@ -67,3 +67,21 @@ enum outcome park_given_up(enum cause reason, enum cause *ret_cause)
     *ret_cause = reason == CAUSE_STATE ? CAUSE_EARLY : CAUSE_GIVEN_UP;
     return OUTCOME_STATE_CONFLICT;
 }
+
+void parked_row_bind(struct item *item, const struct parked_row *row, struct arena *arena)
+{
+    const struct evaluation *eval = &item->eval;
+    item->parked = *row;
+    item->parked.rule = arena_copy(arena, row->rule);
+    item->parked.biz_type = arena_copy(arena, row->biz_type);
+    item->parked.key = arena_copy(arena, row->key);
+    item->parked.biz_no = arena_copy(arena, row->biz_no);
+    item->parked.orphaned = eval->outcome != OUTCOME_NONE || !bytes_equal(eval->key, row->key) ||
+                            !bytes_equal(eval->biz_no, row->biz_no) ||
+                            !bytes_equal(eval->rule->biz_type, row->biz_type);
+    if (row->letter_id) {
+        item->record.source = SOURCE_REDRIVE;
+        item->record.partition = -1;
+        item->record.offset = (int64_t)row->id;
+    }
+}

@@ -2,6 +2,7 @@
 /* dead_letter: idemctl dead-letter list|show. The payload only where it is asked for. */
 #include "filter.h"
 #include "print.h"
+#include "redrive.h"
 #include "sessions.h"
 
 #include <stdlib.h>
@@ -179,7 +180,9 @@ int command_dead_letter(struct ctl *ctl)
         return list(ctl);
     if (strcmp(verb, "show") == 0)
         return show(ctl);
-    if (strcmp(verb, "redrive") == 0 || strcmp(verb, "discard") == 0)
-        return ctl_fail(CTL_USAGE, "dead-letter %s: not supported yet", verb);
+    if (strcmp(verb, "redrive") == 0)
+        return redrive(ctl, filters, COUNT_OF(filters));
+    if (strcmp(verb, "discard") == 0)
+        return discard(ctl);
     return CTL_USAGE;
 }

@@ -90,6 +90,7 @@ static bool evaluate_record(struct explain *explain)
         good = parser.parse(parser.self, record->value, &parsed);
     evaluate(explain->topic, record, &parsed, &explain->arena, &explain->item.eval);
     explain->item.topic = explain->topic;
+    explain->item.partition = record->partition;
     return good && !explain->item.eval.fault;
 }
 

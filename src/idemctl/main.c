@@ -22,11 +22,14 @@ static const struct command commands[] = {
     {"key", command_key, "(BIZ_TYPE KEY | --biz-no BIZ_TYPE NO) [--payload]", "what is known of a key or of one order"},
     {"dead-letter", command_dead_letter,
      "list [--outcome O] [--cause C] [--rule R] [--biz-type B] [--biz-no N] [--topic T] [--state S] [--since TS] "
-     "[--until TS] [--limit N] | show ID [--payload]", "records that could not be applied"},
+     "[--until TS] [--limit N] | show ID [--payload] | redrive (ID... | FILTERS as in list) [--rate R] [--dry-run] "
+     "[--force] | discard ID... --note TEXT --yes [--force]", "records that could not be applied"},
     {"lag", NULL, "[--watch S]", "how far behind each partition is"},
     {"replay", NULL, "--topic T ...", "reads a part of a topic again"},
     {"offsets", NULL, "show|set --topic T ...", "where the group stands"},
-    {"parked", NULL, "list|retry|give-up", "records that wait"},
+    {"parked", command_parked,
+     "list [--topic T] [--rule R] [--biz-type B] [--biz-no N] [--reason R] [--since TS] [--until TS] [--limit N] | "
+     "retry BIZ_TYPE BIZ_NO | give-up BIZ_TYPE BIZ_NO --yes", "records that wait to be applied"},
     {"outbox", NULL, "list|discard", "events that wait to be published"},
     {"reconcile", NULL, "--rule R --since TS", "business rows against records and events"},
     {"purge", NULL, "[--dry-run]", "expired keys"},
@@ -190,7 +193,8 @@ static int load(struct ctl *ctl, const char *path, const char *database)
 /* A document comes out whole or not at all; text comes out as far as it got. */
 static int print_out(const struct ctl *ctl, int code, const char *text, size_t len)
 {
-    bool whole = code == CTL_GOOD || code == CTL_FINDINGS || code == CTL_NOT_FOUND;
+    bool whole = code == CTL_GOOD || code == CTL_FINDINGS || code == CTL_NOT_FOUND ||
+                 code == CTL_REFUSED;
     if (ctl->json && !whole)
         return code;
     if (fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0)

@@ -124,11 +124,10 @@ static bool give(const struct db_parked *row, bool (*take)(void *context, const 
     uint8_t headers[FAKE_HEADERS_MAX];
     const struct sent *sent = world_sent(row->partition, row->offset);
     struct ledger_parked given = {
-        .id = row->id,
         .record = {.source = SOURCE_KAFKA, .topic = BYTES_LIT("t"), .partition = row->partition, .offset = row->offset,
                    .timestamp_ms = -1, .has_value = true, .value = bytes_text(sent->body)},
-        .rule = bytes_text(row->rule), .biz_type = bytes_text(row->biz_type), .biz_no = bytes_text(row->biz_no),
-        .key = bytes_text(row->key)};
+        .row = {.id = row->id, .rule = bytes_text(row->rule), .biz_type = bytes_text(row->biz_type),
+                .biz_no = bytes_text(row->biz_no), .key = bytes_text(row->key)}};
     given.record.headers = fake_headers(sent, headers);
     return take(context, &given);
 }

@@ -34,6 +34,10 @@ struct park_step park_again(const struct park_config *park, const struct parked_
 /* It is not looked at again by itself (orphaned, or behind another). */
 struct park_step park_still(const struct parked_row *row);
 
+/* Makes an evaluated item the record of this row of idem_parked: texts are copied into the arena; what today's rules
+ * judge as another fact is orphaned; a redrive has no origin that could come again (details 1, "Same origin"). */
+void parked_row_bind(struct item *item, const struct parked_row *row, struct arena *arena);
+
 /* B13: what a parked record of this last reason ends as. *ret_cause belongs to it. */
 enum outcome park_given_up(enum cause reason, enum cause *ret_cause);
 

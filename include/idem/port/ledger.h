@@ -6,7 +6,7 @@
 
 #include "idem/base/err.h"
 #include "idem/core/offsets.h"
-#include "idem/core/record.h"
+#include "idem/core/item.h"
 
 struct ledger_partition {
     struct bytes topic;
@@ -22,9 +22,8 @@ struct ledger_partition {
 
 /* A row of idem_parked that is due; views are borrowed for the call. */
 struct ledger_parked {
-    uint64_t id, letter_id;
     struct record record;            /* as it was delivered; source SOURCE_KAFKA */
-    struct bytes rule, biz_type, biz_no, key;
+    struct parked_row row;           /* id, letter_id and texts */
 };
 
 struct ledger_ops {

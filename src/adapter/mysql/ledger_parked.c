@@ -48,13 +48,13 @@ static bool give_row(const struct conn_cell *cells, bool (*take)(void *context, 
                      void *context)
 {
     struct ledger_parked row = {
-        .id = (uint64_t)ledger_number(&cells[2]), .letter_id = (uint64_t)ledger_number(&cells[3]),
         .record = {.source = SOURCE_KAFKA, .topic = cells[0].text,
                    .partition = (int32_t)ledger_number(&cells[1]), .offset = ledger_number(&cells[4]),
                    .timestamp_ms = cells[5].is_null ? -1 : ledger_number(&cells[5]),
                    .has_key = !cells[10].is_null, .key = cells[10].text, .has_value = true,
                    .headers = cells[11].text, .value = cells[12].text},
-        .rule = cells[6].text, .biz_type = cells[7].text, .biz_no = cells[8].text, .key = cells[9].text};
+        .row = {.id = (uint64_t)ledger_number(&cells[2]), .letter_id = (uint64_t)ledger_number(&cells[3]),
+                .rule = cells[6].text, .biz_type = cells[7].text, .biz_no = cells[8].text, .key = cells[9].text}};
     return take(context, &row);
 }
 
