@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "idem/core/key.h"
+#include "idem/core/letter.h"
 
 #include <stdio.h>
 
@@ -406,26 +407,13 @@ static enum err_class events(void *self, const struct outbox_row *rows, uint32_t
     return fake_fault(store, err);
 }
 
-static void origin_of(const struct item *item, uint8_t ret[32])
-{
-    const struct record *record = &item->record;
-    if (item->outcome == OUTCOME_INVALID)
-        origin_hash_record(record->topic, record->partition, record->offset, record->timestamp_ms, record->value, ret);
-    else
-        origin_hash_key(item->eval.rule->biz_type, item->eval.key,
-                        item->outcome == OUTCOME_APPLIED_BY_OTHER
-                            ? bytes_of(item->eval.identity_hash, IDENTITY_HASH_LEN)
-                            : bytes_of(item->eval.params_hash, PARAMS_HASH_LEN),
-                        bytes_text(outcome_name(item->outcome)), ret);
-}
-
 static enum err_class letter(void *self, const struct item *item, struct bytes row_state, bool *ret_new,
                              struct err *err)
 {
     SELF;
     uint8_t origin[32];
     (void)row_state;
-    origin_of(item, origin);
+    letter_origin(item, origin);
     *ret_new = true;
     for (uint32_t i = 0; i < world.db.letter_count; i++) {
         struct db_letter *row = &world.db.letters[i];

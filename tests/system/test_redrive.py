@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Dead letters with a way back, and parked records under the operator's hand."""
-from lib import wait_until
+import json
+
+from lib import Record, wait_until
 from shop import Shop, payment, refund, rules
 from test_parking import PARK, parked, said, wait_parked
 
@@ -189,3 +191,21 @@ def test_an_orphan_is_given_up(world):
     assert [(r["outcome"], r["cause"], r["idem_key"]) for r in shop.letters()] == [
         ("not_found", "given_up", b"payment:L1:pay")]
     assert shop.record("payment:L1:pay")["status"] == 2 and not parked(shop)
+
+
+def test_new_letters_are_published_through_the_outbox(world):
+    shop = Shop(world, dead_letter={"topic": "payment.dead"})
+    shop.orders(["C1"], status="CLOSED")
+    daemon = shop.daemon()
+    shop.send(payment("C1"), payment("C1"), Record(value=b"{broken"), payment("X1", amount="1.234"))
+    daemon.wait_outcomes(4)
+    rows = shop.outbox("payment.dead")
+    assert sorted(r["type"] for r in rows) == ["invalid", "invalid", "state_conflict"], "a letter is told once"
+    letters = {bytes(r["origin_hash"][:16]).hex(): r for r in shop.letters()}
+    for row in rows:
+        letter, told = letters[row["id"]], json.loads(row["payload"])
+        assert row["aggregatetype"] == "dead_letter" and row["headers"] is None
+        assert (told["outcome"], told["cause"], told["offset"]) == (
+            letter["outcome"], letter["cause"], letter["kafka_offset"])
+        assert told["payload"].encode() == letter["payload"]
+        assert row["aggregateid"] == (letter["biz_no"] or f"{shop.topic}/0/{told['offset']}".encode())

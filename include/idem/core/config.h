@@ -40,7 +40,8 @@ struct limits_config {
     uint32_t inflight;           /* records between poll and commit */
     uint64_t inflight_bytes;
     uint32_t parked_max;
-    struct bytes dead_letter_share;
+    struct bytes dead_letter_share;  /* as written */
+    uint32_t letter_ppm;         /* the same in millionths; 1000000 = the guard is off */
 };
 
 enum log_format { LOG_LOGFMT };
@@ -55,6 +56,7 @@ struct log_config {
 
 struct dead_letter_config {
     uint32_t payload_max;        /* bytes kept of a payload */
+    struct bytes topic;          /* new letters are published there too, through the outbox; empty = not */
 };
 
 struct config {

@@ -91,7 +91,8 @@ struct store_effect_ops {
     /* Outbox rows in this order. */
     enum err_class (*events)(void *self, const struct outbox_row *rows, uint32_t count,
                              struct bytes now, struct err *err);
-    /* Upsert of the item's dead letter by origin hash; row_state is JSON text or empty (NULL). *ret_new: inserted. */
+    /* Upsert of the item's dead letter by origin hash; row_state is JSON text or empty (NULL). *ret_new: inserted; then
+     * it goes into the outbox too, where dead_letter.topic asks for that. */
     enum err_class (*letter)(void *self, const struct item *item, struct bytes row_state,
                              bool *ret_new, struct err *err);
     /* Brings dedupe rows into their final form (item->write, outcome, response). */

@@ -4,7 +4,7 @@
 #include "store_self.h"
 
 #include "idem/base/sha256.h"
-#include "idem/core/key.h"
+#include "idem/core/letter.h"
 #include "idem/core/timezone.h"
 
 /* ---- dead letters ---------------------------------------------------------------------------------------------- */
@@ -42,21 +42,6 @@ void put_record_time(struct buf *sql, int64_t timestamp_ms)
     buf_printf(sql, ",'%04d-%02d-%02d %02d:%02d:%02d.%03d'", year, month, day,
                (int)(in_day / 3600000), (int)(in_day / 60000 % 60), (int)(in_day / 1000 % 60),
                (int)(in_day % 1000));
-}
-
-static void letter_origin(const struct item *item, uint8_t ret_hash[SHA256_LEN])
-{
-    const struct evaluation *eval = &item->eval;
-    if (item->outcome == OUTCOME_INVALID || !eval->rule || !eval->key.len) {
-        origin_hash_record(item->record.topic, item->record.partition, item->record.offset,
-                           item->record.timestamp_ms, item->record.value, ret_hash);
-        return;
-    }
-    struct bytes hash = item->outcome == OUTCOME_APPLIED_BY_OTHER
-                            ? bytes_of(eval->identity_hash, IDENTITY_HASH_LEN)
-                            : bytes_of(eval->params_hash, PARAMS_HASH_LEN);
-    origin_hash_key(eval->rule->biz_type, eval->key, hash, bytes_text(outcome_name(item->outcome)),
-                    ret_hash);
 }
 
 static void put_letter_values(struct mysql_store *store, const struct item *item,
@@ -128,6 +113,39 @@ static void put_letter_update(struct buf *sql, const struct item *item, struct b
     buf_text(sql, ",state=IF(state='resolved','open',state),updated_at=UTC_TIMESTAMP(6)");
 }
 
+/* A new letter goes to dead_letter.topic as an event does. Its id is the first half of its origin: the same fact has
+ * the same id after any replay. */
+static enum err_class announce(struct mysql_store *store, const struct item *item, struct bytes row_state,
+                               struct err *err)
+{
+    char id[EVENT_ID_LEN], name[256];
+    uint8_t origin[SHA256_LEN];
+    struct buf aggregate, *text = &store->text, *sql = store_sql(store);
+    letter_origin(item, origin);
+    bytes_hex(bytes_of(origin, EVENT_ID_LEN / 2), id);
+    buf_init(&aggregate, name, sizeof name - 1);
+    letter_aggregate(item, &aggregate);
+    buf_reset(text);
+    letter_write_json(item, row_state, store->config->dead_letter.payload_max, text);
+    if (text->overflow) {                                /* escapes made it too long: without its payload */
+        buf_reset(text);
+        letter_write_json(item, row_state, 0, text);
+    }
+    buf_text(sql, "INSERT INTO idem_outbox(id,topic,aggregatetype,aggregateid,type,payload) VALUES ('");
+    buf_put(sql, id, EVENT_ID_LEN);
+    buf_text(sql, "',_binary");
+    sql_string(sql, store->config->dead_letter.topic);
+    buf_text(sql, ",'dead_letter',_binary");
+    sql_string(sql, buf_view(&aggregate));
+    buf_text(sql, ",'");
+    buf_text(sql, outcome_name(item->outcome));
+    buf_text(sql, "',");
+    sql_string(sql, buf_view(text));
+    buf_char(sql, ')');
+    return text->overflow ? err_set(err, ERR_TOO_LARGE, 0, "letter", "the letter does not fit into a statement")
+                          : store_run(store, "letter", err);
+}
+
 enum err_class store_letter(void *self, const struct item *item, struct bytes row_state,
                             bool *ret_new, struct err *err)
 {
@@ -143,7 +161,7 @@ enum err_class store_letter(void *self, const struct item *item, struct bytes ro
     if (class)
         return class;
     *ret_new = conn_affected(store->conn) == 1;          /* 2: it stood before */
-    return ERR_NONE;
+    return *ret_new && store->config->dead_letter.topic.len ? announce(store, item, row_state, err) : ERR_NONE;
 }
 
 /* ---- dedupe rows ----------------------------------------------------------------------------------------------- */

@@ -53,8 +53,10 @@ static const struct option limits_options[] = {
     {.name = "inflight_bytes", .kind = OPTION_SIZE, .width = 8,
      .offset = offsetof(struct limits_config, inflight_bytes), .min = MIB, .max = 4096ull * MIB,
      .fallback = "64MiB"},
-    {.name = "parked_max", .kind = OPTION_LATER, .accepted = {"100000"}},
-    {.name = "dead_letter_share", .kind = OPTION_LATER, .accepted = {"0.2", "1"}},
+    {.name = "parked_max", .kind = OPTION_NUMBER, .width = 4, .offset = offsetof(struct limits_config, parked_max),
+     .min = 1, .max = 100000000, .fallback = "100000"},
+    {.name = "dead_letter_share", .kind = OPTION_TEXT, .offset = offsetof(struct limits_config, dead_letter_share),
+     .nonempty = true, .fallback = "0.2"},
 };
 
 static const struct option outbox_options[] = {
@@ -66,7 +68,7 @@ static const struct option dead_letter_options[] = {
     {.name = "payload_max", .kind = OPTION_SIZE, .width = 4,
      .offset = offsetof(struct dead_letter_config, payload_max), .min = 0, .max = 15 * MIB, .fallback = "1MiB"},
     {.name = "keep", .kind = OPTION_LATER, .accepted = {"90d"}},
-    {.name = "topic", .kind = OPTION_LATER, .accepted = {""}},
+    {.name = "topic", .kind = OPTION_TEXT, .offset = offsetof(struct dead_letter_config, topic), .fallback = ""},
 };
 
 static const struct option purge_options[] = {
@@ -138,6 +140,51 @@ static void part_bind(struct binder *b, const char *name, const struct yaml_node
     path_leave(b, mark);
 }
 
+/* 0, 1, or 0.d up to six digits. */
+static bool share_parse(struct bytes text, uint32_t *ret_ppm)
+{
+    uint32_t ppm = 0, digit = 100000;
+    if (bytes_equal(text, BYTES_LIT("1")) || bytes_equal(text, BYTES_LIT("0"))) {
+        *ret_ppm = text.at[0] == '1' ? 1000000 : 0;
+        return true;
+    }
+    if (text.len < 3 || text.len > 8 || text.at[0] != '0' || text.at[1] != '.')
+        return false;
+    for (size_t i = 2; i < text.len; i++, digit /= 10) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+        ppm += (uint32_t)(text.at[i] - '0') * digit;
+    }
+    *ret_ppm = ppm;
+    return true;
+}
+
+/* A letter that is consumed again would be a letter again. */
+static void letter_topic_check(struct binder *b, const struct top *top)
+{
+    struct bytes topic = b->config->dead_letter.topic;
+    const struct yaml_node *node = top->dead_letter ? map_find(top->dead_letter, "topic") : NULL;
+    size_t mark = path_enter(b, "dead_letter.topic");
+    if (topic.len && !topic_name_is_valid(topic))
+        mistake(b, node, "is not the name of a topic");
+    for (uint32_t i = 0; topic.len && top->topics && top->topics->kind == YAML_MAPPING && i + 1 < top->topics->count;
+         i += 2)
+        if (bytes_equal(top->topics->children[i]->text, topic))
+            mistake(b, node, "\"%s\" is consumed here: letters would come round again", quote(topic).text);
+    path_leave(b, mark);
+}
+
+static void share_check(struct binder *b, const struct yaml_node *limits)
+{
+    struct limits_config *config = &b->config->limits;
+    const struct yaml_node *node = limits ? map_find(limits, "dead_letter_share") : NULL;
+    size_t mark = path_enter(b, "limits.dead_letter_share");
+    if (config->dead_letter_share.len && !share_parse(config->dead_letter_share, &config->letter_ppm))
+        mistake(b, node, "\"%s\" is not a share (0..1, like 0.2; 1 = no limit; default 0.2)",
+                quote(config->dead_letter_share).text);
+    path_leave(b, mark);
+}
+
 static void combined_check(struct binder *b, const struct top *top)
 {
     const struct config *config = b->config;
@@ -178,7 +225,7 @@ void sections_bind(struct binder *b, const struct yaml_node *root, const struct 
     struct config *config = b->config;
 
     top_bind(b, root, &top);
-    config->limits = (struct limits_config){.parked_max = 100000, .dead_letter_share = BYTES_LIT("0.2")};
+    config->limits = (struct limits_config){.parked_max = 100000, .letter_ppm = 200000};
     if (top.kafka)
         kafka_bind(b, top.kafka);
     if (top.databases)
@@ -196,5 +243,7 @@ void sections_bind(struct binder *b, const struct yaml_node *root, const struct 
     log_bind(b, top.log);
     path_leave(b, mark);
     combined_check(b, &top);
+    share_check(b, top.limits);
+    letter_topic_check(b, &top);
     *ret_topics = top.topics;
 }
