@@ -18,6 +18,7 @@ enum { CUT_NEVER, CUT_FORWARDED, CUT_SWALLOWED };
 static int listener = -1;
 static struct sockaddr_in target;
 static atomic_int cut;
+static atomic_bool refusing;
 static atomic_int held[HELD_MAX];
 static atomic_uint held_count;
 
@@ -81,6 +82,10 @@ static void *listen_on(void *context)
     (void)context;
     for (int client; (client = accept(listener, NULL, NULL)) >= 0;) {
         pthread_t thread;
+        if (atomic_load(&refusing)) {
+            close(client);
+            continue;
+        }
         if (pthread_create(&thread, NULL, carry, (void *)(intptr_t)client))
             abort();
         pthread_detach(thread);
@@ -107,6 +112,16 @@ uint16_t cut_proxy_start(const char *host, uint16_t port)
 void cut_proxy_arm(bool forwarded)
 {
     atomic_store(&cut, forwarded ? CUT_FORWARDED : CUT_SWALLOWED);
+}
+
+void cut_proxy_disarm(void)
+{
+    atomic_store(&cut, CUT_NEVER);
+}
+
+void cut_proxy_refuse(bool refused)
+{
+    atomic_store(&refusing, refused);
 }
 
 void cut_proxy_stop(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* port_cases: the cases, in the order of a transaction. See port_cases.h. */
+/* port_cases: what a transaction does, in its order. See port_cases.h. */
 #include "port_cases.h"
 
 #include <setjmp.h>
@@ -54,7 +54,13 @@ static void fence_of_another_generation_is_not_current(struct port_world *world)
     assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_NONE);
     assert_false(current);
     world->store->tx->rollback(SELF);
-    fences[1].partition = 5;                 /* a partition without a row is nobody's */
+    fences[1].generation = 8;
+    fences[1].topic = BYTES_LIT("elsewhere");        /* another topic's partition 1 is nobody's */
+    assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_NONE);
+    assert_false(current);
+    world->store->tx->rollback(SELF);
+    fences[1].topic = topic;
+    HOOK(set_generation, 1, 0);
     assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_NONE);
     assert_false(current);
     world->store->tx->rollback(SELF);
@@ -104,13 +110,23 @@ static void claims_are_new_then_known(struct port_world *world)
     assert_int_equal(again->known.offset, 12);
     assert_int_equal(again->known.partition, 0);
     assert_int_equal(again->known.source, SOURCE_KAFKA);
-    assert_true(bytes_equal(again->known.topic, BYTES_LIT("payment.callback")));
+    assert_true(bytes_equal(again->known.topic, BYTES_LIT(PORT_TOPIC)));
     assert_true(bytes_equal(again->known.biz_no, BYTES_LIT("A-1")));
     assert_memory_equal(again->known.identity_hash, b->eval.identity_hash, IDENTITY_HASH_LEN);
     assert_memory_equal(again->known.params_hash, b->eval.params_hash, PARAMS_HASH_LEN);
     assert_int_equal(again->known.fingerprint_version, 1);
     world->store->tx->rollback(SELF);
     assert_int_equal(HOOK(count, "idem_record"), 2);
+}
+
+static void a_key_claimed_twice_by_one_attempt_is_a_fault(struct port_world *world)
+{
+    struct item *a = port_item("A-1", "10.00", "t1", 1), *again = port_item("A-1", "10.00", "t1", 2);
+    port_begin(world);
+    claim(world, &a, 1, port_claim);
+    assert_int_equal(world->store->row->claim(SELF, &again, 1, port_claim, port_scratch(), &err), ERR_FATAL);
+    world->store->tx->rollback(SELF);
+    assert_int_equal(HOOK(count, "idem_record"), 0);
 }
 
 static void probe_reports_status_1_only(struct port_world *world)
@@ -124,6 +140,7 @@ static void probe_reports_status_1_only(struct port_world *world)
     write_records(world, items, 2, port_claim);
     port_commit(world);
     port_begin(world);
+    b->known.present = c->known.present = true;      /* of a former look */
     assert_int_equal(world->store->row->probe(SELF, items, 3, port_scratch(), &err), ERR_NONE);
     assert_true(a->known.present && a->known.status == RECORD_APPLIED);
     assert_false(b->known.present);
@@ -156,13 +173,33 @@ static void update_changes_rows_in_from_that_hold_require(struct port_world *wor
     assert_true(HOOK(get_order, "A-3", &order));
     assert_string_equal(order.status, "PENDING");
     assert_true(order.txn_null);
-    port_begin(world);
     HOOK(put_order, "A-9", "PENDING", "10.00", NULL);
+    port_begin(world);
     struct item *one = port_item("A-9", "10.00", "it's \\ one", 9);
     assert_int_equal(update(world, &one, 1), 1);
     port_commit(world);
     assert_true(HOOK(get_order, "A-9", &order));
     assert_string_equal(order.txn, "it's \\ one");
+}
+
+static void update_counts_what_changed(struct port_world *world)
+{
+    static const struct bytes paid[] = {{(const uint8_t *)"PAID", 4}};
+    struct transition again = port_rule()->transitions[0];
+    struct rule rule = *port_rule();
+    struct item *items[] = {port_item("A-1", "10.00", "t1", 1), port_item("A-2", "10.00", "t2", 2)};
+    uint64_t affected = 9;
+    again.from = paid;
+    again.self = true;
+    again.already_count = again.early_count = again.set_count = 0;
+    rule.transitions = &again;
+    items[0]->eval.rule = items[1]->eval.rule = &rule;
+    HOOK(put_order, "A-1", "PAID", "10.00", "t1");
+    HOOK(put_order, "A-2", "PAID", "10.00", "t2");
+    port_begin(world);
+    assert_int_equal(world->store->row->update(SELF, &rule, 0, items, 2, &affected, &err), ERR_NONE);
+    assert_int_equal(affected, 0);           /* to PAID from PAID: found, not changed */
+    world->store->tx->rollback(SELF);
 }
 
 static void lock_reads_rows_in_layout_order(struct port_world *world)
@@ -183,6 +220,9 @@ static void lock_reads_rows_in_layout_order(struct port_world *world)
     assert_true(bytes_equal(items[1]->rows[0].columns[layout.identity_at[0]].text, BYTES_LIT("other")));
     assert_true(bytes_equal(items[1]->rows[0].columns[layout.require_at[0]].text, BYTES_LIT("12.50")));
     assert_false(items[2]->rows[0].found);
+    items[2]->rows[0].found = true;                  /* of a former look */
+    lock(world, items, 3);
+    assert_false(items[2]->rows[0].found);
     items[1]->rows = NULL;
     assert_int_equal(world->store->row->look(SELF, items[1], port_scratch(), &err), ERR_NONE);
     assert_true(items[1]->rows[0].found);
@@ -197,7 +237,7 @@ static void lock_reads_rows_in_layout_order(struct port_world *world)
 static void insert_conflict_is_told_apart(struct port_world *world)
 {
     struct item *a = port_item("A-1", "10.00", "t1", 1), *same = port_item("A-1", "10.00", "t1", 2);
-    struct item *other = port_item("A-2", "10.00", "t1", 3);
+    struct item *other = port_item("A-2", "10.00", "t1", 3), *more = port_item("A-1", "10.50", "t1", 4);
     bool is_same = false;
     port_begin(world);
     assert_int_equal(world->store->effect->insert(SELF, port_rule(), 0, &a, 1, &err), ERR_NONE);
@@ -212,6 +252,9 @@ static void insert_conflict_is_told_apart(struct port_world *world)
     assert_int_equal(world->store->effect->insert_known(SELF, port_rule(), 0, other, &is_same, &err),
                      ERR_NONE);
     assert_false(is_same);
+    assert_int_equal(world->store->effect->insert_known(SELF, port_rule(), 0, more, &is_same, &err),
+                     ERR_NONE);
+    assert_false(is_same);                   /* the same transaction, but another amount */
     port_commit(world);
     assert_int_equal(HOOK(count, "payment_ledger"), 1);
 }
@@ -234,17 +277,43 @@ static void undo_keeps_what_came_before(struct port_world *world)
     assert_string_equal(order.status, "PENDING");
 }
 
+static void a_statement_counts_its_rows(struct port_world *world)
+{
+    struct item *a = port_item("A-1", "10.00", "t1", 1), *nobody = port_item("A-2", "10.00", "t2", 2);
+    uint64_t affected = 9;
+    HOOK(put_order, "A-1", "PAID", "20.00", NULL);
+    port_begin(world);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(world->store->effect->statement(SELF, port_rule(), 0, a, &affected, &err), ERR_NONE);
+        assert_int_equal(affected, 1);
+    }
+    assert_int_equal(world->store->effect->statement(SELF, port_rule(), 0, a, &affected, &err), ERR_NONE);
+    assert_int_equal(affected, 0);
+    assert_int_equal(world->store->effect->statement(SELF, port_rule(), 0, nobody, &affected, &err), ERR_NONE);
+    assert_int_equal(affected, 0);
+    world->store->tx->rollback(SELF);
+}
+
 static void events_are_rows_in_order(struct port_world *world)
 {
     struct item *a = port_item("A-1", "10.00", "t1", 1), *b = port_item("B-1", "10.00", "t2", 2);
     const struct event *event = &port_rule()->events.events[0];
-    struct outbox_row rows[] = {{a, event, OUTCOME_FIRST, 0}, {b, event, OUTCOME_FIRST, 0}};
+    struct outbox_row rows[] = {{b, event, OUTCOME_FIRST, 0}, {a, event, OUTCOME_FIRST, 0},
+                                {a, event, OUTCOME_FIRST, 1}};
+    static const char *const keys[] = {"B-1", "A-1", "A-1"};
+    struct port_event seen[3];
     port_begin(world);
-    assert_int_equal(world->store->effect->events(SELF, rows, 2, BYTES_LIT("2026-01-01 00:00:00"), &err),
+    assert_int_equal(world->store->effect->events(SELF, rows, 3, BYTES_LIT("2026-01-01 00:00:00"), &err),
                      ERR_NONE);
-    assert_int_equal(HOOK(count, "idem_outbox"), 0);
     port_commit(world);
-    assert_int_equal(HOOK(count, "idem_outbox"), 2);
+    assert_int_equal(HOOK(count, "idem_outbox"), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(HOOK(get_event, i, &seen[i]));
+        assert_string_equal(seen[i].topic, "order.paid");
+        assert_string_equal(seen[i].key, keys[i]);
+    }
+    assert_string_not_equal(seen[0].id, seen[1].id);
+    assert_string_not_equal(seen[1].id, seen[2].id);
 }
 
 /* ---- letters --------------------------------------------------------------------------------------------------- */
@@ -348,6 +417,60 @@ static void records_close_and_replace(struct port_world *world)
     assert_false(record.response_null);
 }
 
+static void a_row_that_waits_keeps_its_origin(struct port_world *world)
+{
+    struct item *a = port_item("A-1", "10.00", "t1", 5), *again = port_item("A-1", "10.00", "t1", 6);
+    struct port_record record;
+    bool committed = false;
+    port_begin(world);
+    claim(world, &a, 1, port_claim);
+    a->outcome = OUTCOME_PARKED;
+    a->write = WRITE_CLOSE;
+    write_records(world, &a, 1, port_claim);
+    port_commit(world);
+    for (int i = 0; i < 2; i++) {                    /* it waits on, then it is applied */
+        const uint8_t mark[CLAIM_LEN] = {(uint8_t)i, 0x77};
+        port_begin(world);
+        claim(world, &again, 1, mark);
+        assert_int_equal(again->known.status, RECORD_PROCESSING);
+        assert_int_equal(again->known.outcome, OUTCOME_PARKED);
+        again->outcome = i == 0 ? OUTCOME_PARKED : OUTCOME_FIRST;
+        again->write = WRITE_RETRY;
+        write_records(world, &again, 1, mark);
+        port_commit(world);
+        assert_int_equal(world->store->tx->settle(SELF, &again, 1, mark, &committed, &err), ERR_NONE);
+        assert_true(committed);
+        assert_true(HOOK(get_record, "payment:A-1:pay", &record));
+        assert_int_equal(record.status, i);
+        assert_string_equal(record.outcome, i == 0 ? "parked" : "first");
+        assert_int_equal(record.response_null, i == 0);
+        assert_int_equal(record.attempts, 1);
+        assert_int_equal(record.offset, 5);
+    }
+}
+
+static void records_touch_what_they_are_told(struct port_world *world)
+{
+    struct item *a = port_item("A-1", "10.00", "t1", 1);
+    struct port_record record;
+    port_begin(world);
+    claim(world, &a, 1, port_claim);
+    port_commit(world);
+    a->outcome = OUTCOME_STATE_CONFLICT;
+    a->write = WRITE_NONE;
+    port_begin(world);
+    write_records(world, &a, 1, port_claim);
+    port_commit(world);
+    assert_true(HOOK(get_record, "payment:A-1:pay", &record));
+    assert_string_equal(record.outcome, "first");
+    a->write = WRITE_CLOSE;                  /* the row is of another attempt */
+    port_begin(world);
+    assert_int_equal(world->store->effect->records(SELF, &a, 1, port_other_claim, &err), ERR_FATAL);
+    world->store->tx->rollback(SELF);
+    assert_true(HOOK(get_record, "payment:A-1:pay", &record));
+    assert_int_equal(record.status, 1);
+}
+
 static void settle_tells_whether_the_claim_is_there(struct port_world *world)
 {
     struct item *a = port_item("A-1", "10.00", "t1", 1);
@@ -364,6 +487,12 @@ static void settle_tells_whether_the_claim_is_there(struct port_world *world)
     assert_true(committed);
     assert_int_equal(world->store->tx->settle(SELF, &a, 1, port_other_claim, &committed, &err), ERR_NONE);
     assert_false(committed);
+    a->claimed = false;                      /* a row that this attempt did not write tells nothing */
+    assert_int_equal(world->store->tx->settle(SELF, &a, 1, port_claim, &committed, &err), ERR_NONE);
+    assert_false(committed);
+    a->write = WRITE_REPLACE;
+    assert_int_equal(world->store->tx->settle(SELF, &a, 1, port_claim, &committed, &err), ERR_NONE);
+    assert_true(committed);
     port_begin(world);                       /* the session is idle afterwards */
     world->store->tx->rollback(SELF);
 }
@@ -387,15 +516,20 @@ const struct port_case port_cases[] = {
     CASE(fence_of_another_generation_is_not_current),
     CASE(now_has_the_form_of_templates),
     CASE(claims_are_new_then_known),
+    CASE(a_key_claimed_twice_by_one_attempt_is_a_fault),
     CASE(probe_reports_status_1_only),
     CASE(update_changes_rows_in_from_that_hold_require),
+    CASE(update_counts_what_changed),
     CASE(lock_reads_rows_in_layout_order),
     CASE(insert_conflict_is_told_apart),
     CASE(undo_keeps_what_came_before),
+    CASE(a_statement_counts_its_rows),
     CASE(events_are_rows_in_order),
     CASE(letters_are_upserts_on_the_fact),
     CASE(a_letter_of_another_fact_is_another_row),
     CASE(records_close_and_replace),
+    CASE(a_row_that_waits_keeps_its_origin),
+    CASE(records_touch_what_they_are_told),
     CASE(settle_tells_whether_the_claim_is_there),
     CASE(rollback_leaves_nothing),
 };

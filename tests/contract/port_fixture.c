@@ -53,12 +53,12 @@ static struct transition transitions[] = {{
 }};
 static const struct insert inserts[] = {{.table = TEXT("payment_ledger"), .columns = columns,
                                          .column_count = 3, .unique = unique, .unique_count = 1}};
-static const struct bytes pieces[] = {TEXT("UPDATE account SET balance=balance-"),
-                                      TEXT(" WHERE id='main' AND balance>="), TEXT("")};
-static const uint16_t params[] = {AMOUNT, AMOUNT};
+static const struct bytes pieces[] = {TEXT("UPDATE orders SET refunded=refunded+5 WHERE order_no="),
+                                      TEXT(" AND refunded+5<=20")};
+static const uint16_t params[] = {ORDER_NO};
 static const struct statement statements[] = {{
-    .sql = TEXT("UPDATE account SET balance=balance-:amount WHERE id='main' AND balance>=:amount"),
-    .text = pieces, .params = params, .param_count = 2, .affected = 1,
+    .sql = TEXT("UPDATE orders SET refunded=refunded+5 WHERE order_no=:no AND refunded+5<=20"),
+    .text = pieces, .params = params, .param_count = 1, .affected = 1,
     .otherwise = OUTCOME_STATE_CONFLICT,
 }};
 static const struct member members[] = {{TEXT("order_no"), ORDER_NO}, {TEXT("amount"), AMOUNT}};
@@ -67,7 +67,7 @@ static const struct event events[] = {{
     .key = ORDER_NO, .payload = {members, 2},
 }};
 static struct rule rules[] = {{
-    .name = TEXT("paid"), .topic = TEXT("payment.callback"), .biz_type = TEXT("payment"),
+    .name = TEXT("paid"), .topic = TEXT(PORT_TOPIC), .biz_type = TEXT("payment"),
     .action = TEXT("pay"), .id = 1, .exprs = exprs, .expr_count = VALUES, .scope = NO_EXPR,
     .biz_no = ORDER_NO, .identity = identity, .identity_count = 1, .fields = fields,
     .field_count = 1, .fingerprint_version = 1, .ttl_s = 259200, .transitions = transitions,
@@ -75,7 +75,7 @@ static struct rule rules[] = {{
     .statement_count = 1, .events = {events, 1}, .reads_now = true,
 }};
 static struct topic topics[] = {
-    {.name = TEXT("payment.callback"), .rules = rules, .rule_count = 1, .max_bytes = 1 << 20}};
+    {.name = TEXT(PORT_TOPIC), .rules = rules, .rule_count = 1, .max_bytes = 1 << 20}};
 static struct bytes hosts[1];
 static struct database_config databases[] = {
     {.name = TEXT("shop"), .hosts = hosts, .lock_wait_ms = 1000, .time_zone = TEXT("+08:00"),
@@ -161,6 +161,65 @@ void port_start(struct port_world *world)
     world->hooks->reset(world->hooks->context);
     assert_int_equal(world->store->tx->open(world->store->self, &err), ERR_NONE);
 }
+
+void port_finish(struct port_world *world)
+{
+    world->store->tx->rollback(world->store->self);
+    for (int i = 0; i < 2; i++)
+        if (world->ledgers[i])
+            world->ledgers[i]->ops->close(world->ledgers[i]->self);
+    if (world->hooks->calm)
+        world->hooks->calm(world->hooks->context);
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------- */
+
+enum { TESTS_MAX = 96 };
+
+static struct port_world *running;
+
+static int start(void **state)
+{
+    (void)state;
+    port_start(running);
+    return 0;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    port_finish(running);
+    return 0;
+}
+
+static void run_case(void **state)
+{
+    const struct port_case *one = *state;
+    one->run(running);
+}
+
+static size_t add(struct CMUnitTest *tests, size_t at, const struct port_case *cases, size_t count)
+{
+    assert_true(at + count <= TESTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        tests[at + i] = (struct CMUnitTest){cases[i].name, run_case, start, finish, (void *)(uintptr_t)&cases[i]};
+    return at + count;
+}
+
+int port_run(const char *name, struct port_world *world, const struct CMUnitTest *more, size_t more_count)
+{
+    static struct CMUnitTest tests[TESTS_MAX];
+    size_t count = add(tests, 0, port_cases, port_case_count);
+    count = add(tests, count, port_trouble_cases, port_trouble_case_count);
+    count = add(tests, count, port_ledger_cases, port_ledger_case_count);
+    assert_true(count + more_count <= TESTS_MAX);
+    for (size_t i = 0; i < more_count; i++)
+        tests[count++] = more[i];
+    running = world;
+    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
+
+/* ---- transactions ---------------------------------------------------------------------------------------------- */
 
 void port_begin(struct port_world *world)
 {

@@ -18,7 +18,7 @@ static const char *const business[] = {
     "CREATE TABLE orders (order_no VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
     " status VARCHAR(20) CHARACTER SET ascii COLLATE ascii_bin NULL, amount DECIMAL(20,2) NOT NULL,"
     " channel_txn VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, paid_at DATETIME(3) NULL,"
-    " PRIMARY KEY (order_no)) ENGINE=InnoDB",
+    " refunded DECIMAL(20,2) NOT NULL DEFAULT 0, PRIMARY KEY (order_no)) ENGINE=InnoDB",
     "CREATE TABLE payment_ledger (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,"
     " order_no VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,"
     " channel_txn VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,"
@@ -78,7 +78,7 @@ static void make_tables(void)
     for (size_t i = 0; i < sizeof business / sizeof *business; i++)
         run_or_stop(business[i]);
     run_or_stop("INSERT INTO idem_rule(id,topic,rule,biz_type,action) VALUES "
-                "(1,'payment.callback','paid','payment','pay'),(9,'old.topic','gone','payment','pay')");
+                "(1,'" PORT_TOPIC "','paid','payment','pay'),(9,'old.topic','gone','payment','pay')");
     run_or_stop("COMMIT");
 }
 
@@ -207,14 +207,17 @@ static void reset(void *context)
         sql_do("DELETE FROM %s", tables[i]);
     for (int i = 0; i < 2; i++)
         sql_do("INSERT INTO idem_partition(group_id,topic,partition_id,generation,owner) VALUES "
-               "('g','payment.callback',%d,7,'test')", i);
+               "('g','" PORT_TOPIC "',%d,7,'test')", i);
 }
 
 static void set_generation(void *context, int32_t partition, uint64_t generation)
 {
     (void)context;
-    sql_do("UPDATE idem_partition SET generation=%llu WHERE partition_id=%d",
-           (unsigned long long)generation, partition);
+    if (generation == 0)
+        sql_do("DELETE FROM idem_partition WHERE partition_id=%d", partition);
+    else
+        sql_do("UPDATE idem_partition SET generation=%llu WHERE partition_id=%d",
+               (unsigned long long)generation, partition);
 }
 
 static void put_order(void *context, const char *order_no, const char *status, const char *amount,
@@ -323,10 +326,33 @@ static void set_letter_state(void *context, const char *state)
     sql_do("UPDATE idem_dead_letter SET state='%s'", state);
 }
 
+static bool get_event(void *context, uint32_t index, struct port_event *ret)
+{
+    const struct conn_cell *cells;
+    char sql[512];
+    (void)context;
+    snprintf(sql, sizeof sql, "SELECT topic,aggregateid,id FROM idem_outbox ORDER BY seq LIMIT %u,1",
+             (unsigned)index);
+    bool found = row_of(sql, &cells);
+    if (found) {
+        take(ret->topic, sizeof ret->topic, &cells[0]);
+        take(ret->key, sizeof ret->key, &cells[1]);
+        take(ret->id, sizeof ret->id, &cells[2]);
+    }
+    return done(found);
+}
+
+static int64_t get_progress(void *context, int32_t partition)
+{
+    (void)context;
+    const char *text = sql_value("SELECT next_offset FROM idem_progress WHERE partition_id=%d", partition);
+    return *text ? strtoll(text, NULL, 10) : -1;
+}
+
 static const struct port_hooks hooks = {
     .reset = reset, .set_generation = set_generation, .put_order = put_order, .get_order = get_order,
     .count = count, .get_record = get_record, .get_letter = get_letter,
-    .set_letter_state = set_letter_state,
+    .set_letter_state = set_letter_state, .get_event = get_event, .get_progress = get_progress,
 };
 
 const struct port_hooks *sql_world_hooks(void)

@@ -15,6 +15,7 @@ void sql_world_finish(void);
 
 /* The first entry of port_config()->databases, pointed at the server. */
 const struct database_config *sql_world_database(void);
+/* Without those that make trouble (sql_trouble.h). */
 const struct port_hooks *sql_world_hooks(void);
 
 /* A second session, opened; for conn_destroy. */

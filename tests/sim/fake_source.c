@@ -106,8 +106,10 @@ static enum err_class commit(void *self, const struct source_partition *partitio
 static enum err_class range(void *self, const struct source_partition *partition, int64_t *ret_low, int64_t *ret_high,
                             struct err *err)
 {
-    (void)self, (void)partition, (void)err;
-    *ret_low = *ret_high = 0;
+    const struct log *log = &world.logs[partition->partition];
+    (void)self, (void)err;
+    *ret_low = 0;
+    *ret_high = log->count > 0 ? log->records[log->count - 1].offset + 1 : 0;
     return ERR_NONE;
 }
 

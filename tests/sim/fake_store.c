@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_store: the store and ledger ports over the simulated database. A transaction is the database as it was before;
- * rolling back puts it back. Faults come from the seed. */
+/* fake_store: the store port over the simulated database. A transaction is the database as it was before; rolling back
+ * puts it back. Faults come from the seed. tests/contract holds it against the real adapter. */
 #include "world.h"
 
 #include "idem/core/key.h"
@@ -27,19 +27,29 @@ static enum err_class broken(struct fake_store *store, struct err *err)
     return err_set(err, ERR_RECONNECT, 2013, "sim", "lost connection");
 }
 
+/* What was ordered, or what the seed says: one in `of`. */
+static enum strike draw(uint32_t of)
+{
+    static const enum strike any[] = {STRIKE_DEADLOCK, STRIKE_LOCK_WAIT, STRIKE_LOST};
+    enum strike strike = world.strike;
+    world.strike = STRIKE_NONE;
+    if (strike == STRIKE_NONE && world.faults && world_chance(of))
+        strike = any[world_random() % 3];
+    return strike;
+}
+
 /* What may go wrong with any statement. */
 enum err_class fake_fault(struct fake_store *store, struct err *err)
 {
     world_may_crash();
-    if (world.outage)
-        return broken(store, err);
-    if (!world.faults || !world_chance(120))
-        return ERR_NONE;
-    switch (world_random() % 3) {
-    case 0: return err_set(err, ERR_RETRY, 1213, "sim", "deadlock");
-    case 1: return err_set(err, ERR_LOCKED, 1205, "sim", "lock wait");
-    default: return broken(store, err);
+    switch (world.outage ? STRIKE_LOST : draw(120)) {
+    case STRIKE_DEADLOCK: return err_set(err, ERR_RETRY, 1213, "sim", "deadlock");
+    case STRIKE_LOCK_WAIT: return err_set(err, ERR_LOCKED, 1205, "sim", "lock wait");
+    case STRIKE_LOST:
+    case STRIKE_ANSWER_LOST: return broken(store, err);
+    case STRIKE_NONE: break;
     }
+    return ERR_NONE;
 }
 
 /* ---- transaction ------------------------------------------------------------------------------------------------- */
@@ -72,16 +82,17 @@ static enum err_class begin(void *self, const struct fence *fences, uint32_t cou
     store->saved = false;
     *ret_current = true;
     for (uint32_t i = 0; i < count && world.breakage != BREAK_NO_FENCE; i++)
-        if (world.db.generation[fences[i].partition] != fences[i].generation)
+        if (!world_has(fences[i].topic, fences[i].partition) ||
+            world.db.generation[fences[i].partition] != fences[i].generation)
             *ret_current = false;
     return ERR_NONE;
 }
 
 static enum err_class now(void *self, char ret_text[20], struct err *err)
 {
-    (void)self, (void)err;
+    SELF;
     snprintf(ret_text, 20, "2026-12-01 03:00:00");
-    return ERR_NONE;
+    return fake_fault(store, err);
 }
 
 static enum err_class savepoint(void *self, struct err *err)
@@ -95,27 +106,29 @@ static enum err_class savepoint(void *self, struct err *err)
 static enum err_class undo(void *self, struct err *err)
 {
     SELF;
-    (void)err;
     if (!store->saved)
         world_fail("undo without a savepoint");
     world.db = store->savepoint;
-    return ERR_NONE;
+    /* It waits for nobody; only the connection can go. */
+    return world.outage || draw(300) == STRIKE_LOST ? broken(store, err) : ERR_NONE;
 }
 
 static enum err_class commit(void *self, struct err *err)
 {
     SELF;
-    enum err_class class = fake_fault(store, err);
+    bool answer_lost = world.strike == STRIKE_ANSWER_LOST || (world.faults && world_chance(40));
+    if (answer_lost)
+        world.strike = STRIKE_NONE;
+    enum err_class class = answer_lost ? ERR_NONE : fake_fault(store, err);
     if (class == ERR_RECONNECT)
         return err_set(err, ERR_IN_DOUBT, 2013, "sim", "the answer to COMMIT is lost; it did not happen");
     if (class != ERR_NONE)
         return class;
     store->in_transaction = false;
-    if (world.faults && world_chance(40)) {
-        store->open = false;
-        return err_set(err, ERR_IN_DOUBT, 2013, "sim", "the answer to COMMIT is lost; it did happen");
-    }
-    return ERR_NONE;
+    if (!answer_lost)
+        return ERR_NONE;
+    store->open = false;
+    return err_set(err, ERR_IN_DOUBT, 2013, "sim", "the answer to COMMIT is lost; it did happen");
 }
 
 static void rollback(void *self)
@@ -144,7 +157,8 @@ static enum err_class settle(void *self, struct item *const *items, uint32_t cou
         return err_set(err, ERR_RECONNECT, 2002, "sim", "nobody answers");
     store->open = true;
     for (uint32_t i = 0; i < count; i++) {
-        const struct db_record *record = items[i]->eval.rule ? find(items[i]) : NULL;
+        bool wrote = items[i]->claimed || items[i]->write == WRITE_REPLACE || items[i]->write == WRITE_RETRY;
+        const struct db_record *record = wrote ? find(items[i]) : NULL;
         if (record && memcmp(record->claim, claim, CLAIM_LEN) == 0)
             *ret_committed = true;
     }
@@ -153,13 +167,13 @@ static enum err_class settle(void *self, struct item *const *items, uint32_t cou
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static void know(struct item *item, const struct db_record *record, const uint8_t *claim)
+static void know(struct item *item, const struct db_record *record)
 {
     item->known = (struct known_row){
         .present = true, .status = record->status, .outcome = record->outcome, .fingerprint_version = record->version,
-        .biz_no = bytes_text(record->biz_no), .source = SOURCE_KAFKA, .topic = item->record.topic,
+        .biz_no = bytes_text(record->biz_no), .source = SOURCE_KAFKA,
+        .topic = bytes_text(world_topic(record->partition)),
         .partition = record->partition, .offset = record->offset, .attempts = record->attempts};
-    item->known.mine = claim && memcmp(record->claim, claim, CLAIM_LEN) == 0;
     memcpy(item->known.params_hash, record->params_hash, PARAMS_HASH_LEN);
     memcpy(item->known.identity_hash, record->identity_hash, IDENTITY_HASH_LEN);
 }
@@ -176,8 +190,9 @@ static enum err_class probe(void *self, struct item *const *items, uint32_t coun
     SELF;
     for (uint32_t i = 0; i < count; i++) {
         const struct db_record *record = find(items[i]);
+        items[i]->known = (struct known_row){0};
         if (record && record->status == RECORD_APPLIED) {
-            know(items[i], record, NULL);
+            know(items[i], record);
             own_number(items[i], scratch);
         }
     }
@@ -196,6 +211,7 @@ static void fill(struct db_record *record, const struct item *item, const uint8_
     record->version = item->eval.rule->fingerprint_version;
     record->partition = item->record.partition;
     record->offset = item->record.offset;
+    record->has_request_id = item->eval.request_id.len > 0;
 }
 
 static enum err_class claim_rows(void *self, struct item *const *items, uint32_t count, const uint8_t claim[CLAIM_LEN],
@@ -204,8 +220,14 @@ static enum err_class claim_rows(void *self, struct item *const *items, uint32_t
     SELF;
     for (uint32_t i = 0; i < count; i++) {
         const struct db_record *known = find(items[i]);
+        items[i]->known = (struct known_row){0};
+        items[i]->claimed = false;
+        if (bytes_equal(items[i]->eval.key, bytes_text(world.held_key)))
+            return err_set(err, ERR_LOCKED, 1205, "sim", "another session claims it");
+        if (known && memcmp(known->claim, claim, CLAIM_LEN) == 0)
+            return err_set(err, ERR_FATAL, 0, "sim", "a key claimed twice by one attempt");
         if (known) {
-            know(items[i], known, claim);
+            know(items[i], known);
             own_number(items[i], scratch);
             continue;
         }
@@ -223,7 +245,7 @@ static struct db_order *order_of(const struct item *item)
 {
     const struct transition *transition = &item->eval.rule->transitions[0];
     struct bytes number = item->eval.values[transition->where[0].expr].text;
-    for (uint32_t i = 0; i < ORDERS; i++)
+    for (uint32_t i = 0; i < ORDERS && number.len > 0; i++)
         if (!world.db.orders[i].missing && bytes_equal(bytes_text(world.db.orders[i].number), number))
             return &world.db.orders[i];
     return NULL;
@@ -235,7 +257,7 @@ static struct stored column(const struct db_order *order, struct bytes name)
         return (struct stored){bytes_text(order->status), false};
     if (bytes_equal(name, BYTES_LIT("amount")))
         return (struct stored){bytes_text(order->amount), false};
-    if (bytes_equal(name, BYTES_LIT("txn")))
+    if (bytes_equal(name, BYTES_LIT("channel_txn")))
         return (struct stored){bytes_text(order->txn), !order->has_txn};
     return (struct stored){bytes_text(order->number), false};
 }
@@ -260,6 +282,25 @@ static void foreign_change(struct db_order *order)
         snprintf(order->status, TEXT, "CLOSED");
 }
 
+static enum err_class set_columns(const struct transition *transition, const struct item *item, struct db_order *order,
+                                  struct err *err)
+{
+    for (uint32_t i = 0; i < transition->set_count; i++) {
+        struct bytes text = item->eval.values[transition->set[i].expr].text;
+        if (bytes_equal(transition->set[i].column, BYTES_LIT("paid_at"))) {
+            order->is_paid = true;
+            continue;
+        }
+        if (text.len > 20)
+            return err_set(err, ERR_DATA, 1406, "sim", "too long");
+        fake_copy(order->txn, TEXT, text);
+        order->has_txn = true;
+    }
+    fake_copy(order->status, TEXT, transition->to);
+    return ERR_NONE;
+}
+
+/* Counts what changed, as the server does: a row that has all its values already is found, not changed. */
 static enum err_class update(void *self, const struct rule *rule, uint32_t index, struct item *const *items,
                              uint32_t count, uint64_t *ret_affected, struct err *err)
 {
@@ -267,24 +308,29 @@ static enum err_class update(void *self, const struct rule *rule, uint32_t index
     const struct transition *transition = &rule->transitions[index];
     *ret_affected = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct db_order *order = order_of(items[i]);
+        struct db_order *order = order_of(items[i]), was;
         if (!order)
             continue;
         if (world.held[order - world.db.orders])
             return err_set(err, ERR_LOCKED, 1205, "sim", "the shop holds it");
         if (!holds(transition, items[i], order) && world.breakage != BREAK_DOUBLE_APPLY)
             continue;
-        for (uint32_t k = 0; k < transition->set_count; k++) {
-            struct bytes text = items[i]->eval.values[transition->set[k].expr].text;
-            if (text.len > 20)
-                return err_set(err, ERR_DATA, 1406, "sim", "too long");
-            fake_copy(order->txn, TEXT, text);
-            order->has_txn = true;
-        }
-        fake_copy(order->status, TEXT, transition->to);
-        ++*ret_affected;
+        was = *order;
+        enum err_class class = set_columns(transition, items[i], order, err);
+        if (class != ERR_NONE)
+            return class;
+        *ret_affected += memcmp(&was, order, sizeof was) != 0 || world.breakage == BREAK_DOUBLE_APPLY;
     }
     return fake_fault(store, err);
+}
+
+/* item->rows, made at the first read of any of its transitions. */
+static struct row_view *row_of(struct item *item, uint32_t index, struct arena *scratch)
+{
+    if (!item->rows)
+        item->rows = arena_calloc(scratch, item->eval.rule->transition_count, sizeof *item->rows);
+    item->rows[index] = (struct row_view){0};
+    return &item->rows[index];
 }
 
 static void view(struct item *item, uint32_t index, const struct db_order *order, struct arena *scratch)
@@ -307,6 +353,7 @@ static enum err_class lock(void *self, const struct rule *rule, uint32_t index, 
     (void)rule;
     for (uint32_t i = 0; i < count; i++) {
         struct db_order *order = order_of(items[i]);
+        struct row_view *row = row_of(items[i], index, scratch);
         if (!order)
             continue;
         bool is_held = world.held[order - world.db.orders];
@@ -315,7 +362,7 @@ static enum err_class lock(void *self, const struct rule *rule, uint32_t index, 
         if (!is_held)
             foreign_change(order);
         view(items[i], index, order, scratch);
-        items[i]->rows[index].locked = is_held;
+        row->locked = is_held;
     }
     return fake_fault(store, err);
 }
@@ -324,7 +371,7 @@ static enum err_class look(void *self, struct item *item, struct arena *scratch,
 {
     SELF;
     struct db_order *order = order_of(item);
-    item->rows = arena_calloc(scratch, item->eval.rule->transition_count, sizeof *item->rows);
+    row_of(item, 0, scratch);
     if (order)
         view(item, 0, order, scratch);
     return fake_fault(store, err);
@@ -332,9 +379,18 @@ static enum err_class look(void *self, struct item *item, struct arena *scratch,
 
 /* ---- effects ----------------------------------------------------------------------------------------------------- */
 
+static struct bytes inserted(const struct item *item, struct bytes column)
+{
+    const struct insert *insert = &item->eval.rule->inserts[0];
+    for (uint32_t i = 0; i < insert->column_count; i++)
+        if (bytes_equal(insert->columns[i].column, column))
+            return item->eval.values[insert->columns[i].expr].text;
+    world_fail("the rule inserts no %.*s", (int)column.len, (const char *)column.at);
+}
+
 static struct bytes txn_of(const struct item *item)
 {
-    return item->eval.values[item->eval.rule->inserts[0].columns[1].expr].text;
+    return inserted(item, BYTES_LIT("channel_txn"));
 }
 
 static const struct db_ledger *ledger_row(struct bytes txn)
@@ -361,31 +417,32 @@ static enum err_class insert(void *self, const struct rule *rule, uint32_t index
         if (ledger_row(txn_of(items[i])))
             return err_set(err, ERR_UNIQUE, 1062, "sim", "duplicate entry");
         struct db_ledger *row = &world.db.ledger[world.db.ledger_count++];
-        fake_copy(row->number, TEXT, items[i]->eval.biz_no);
+        fake_copy(row->number, TEXT, inserted(items[i], BYTES_LIT("order_no")));
         fake_copy(row->txn, TEXT, txn_of(items[i]));
+        fake_copy(row->amount, TEXT, inserted(items[i], BYTES_LIT("amount")));
     }
     return fake_fault(store, err);
 }
 
 static enum err_class insert_known(void *self, const struct rule *rule, uint32_t index, struct item *item,
-                                   bool *ret_same,
-                                   struct err *err)
+                                   bool *ret_same, struct err *err)
 {
     SELF;
     (void)rule, (void)index;
     const struct db_ledger *row = ledger_row(txn_of(item));
-    *ret_same = row && bytes_equal(bytes_text(row->number), item->eval.biz_no);
+    *ret_same = row && bytes_equal(bytes_text(row->number), inserted(item, BYTES_LIT("order_no"))) &&
+                bytes_equal(bytes_text(row->amount), inserted(item, BYTES_LIT("amount")));
     return fake_fault(store, err);
 }
 
-/* refunded + 500 <= amount in cents. */
+/* As its text says: 5 more while that leaves 20 or less. */
 static enum err_class statement(void *self, const struct rule *rule, uint32_t index, struct item *item,
                                 uint64_t *ret_affected, struct err *err)
 {
     SELF;
     (void)rule, (void)index;
     struct db_order *order = order_of(item);
-    *ret_affected = order && order->refunded + 500 <= 1999;
+    *ret_affected = order && order->refunded + 500 <= 2000;
     if (*ret_affected)
         order->refunded += 500;
     return fake_fault(store, err);
@@ -412,7 +469,7 @@ static enum err_class letter(void *self, const struct item *item, struct bytes r
 {
     SELF;
     uint8_t origin[32];
-    (void)row_state;
+    size_t most = world.config->dead_letter.payload_max;
     letter_origin(item, origin);
     *ret_new = true;
     for (uint32_t i = 0; i < world.db.letter_count; i++) {
@@ -422,11 +479,18 @@ static enum err_class letter(void *self, const struct item *item, struct bytes r
         *ret_new = false;
         row->attempts += !(row->partition == item->record.partition && row->offset == item->record.offset);
         row->cause = item->cause;
+        fake_copy(world.db.row_states[i], sizeof world.db.row_states[i], row_state);
+        if (row->state == LETTER_RESOLVED)
+            row->state = LETTER_OPEN;
         return fake_fault(store, err);
     }
-    struct db_letter *row = &world.db.letters[world.db.letter_count++];
+    uint32_t at = world.db.letter_count++;
+    struct db_letter *row = &world.db.letters[at];
     *row = (struct db_letter){.outcome = item->outcome, .cause = item->cause, .attempts = 1,
-                              .partition = item->record.partition, .offset = item->record.offset};
+                              .partition = item->record.partition, .offset = item->record.offset,
+                              .payload_bytes = (uint32_t)item->record.value.len};
+    row->payload_len = (uint32_t)(item->record.value.len < most ? item->record.value.len : most);
+    fake_copy(world.db.row_states[at], sizeof world.db.row_states[at], row_state);
     memcpy(row->origin, origin, sizeof origin);
     return fake_fault(store, err);
 }
@@ -437,8 +501,11 @@ static enum err_class records(void *self, struct item *const *items, uint32_t co
     SELF;
     for (uint32_t i = 0; i < count; i++) {
         struct db_record *record = find(items[i]);
-        if (!record)
-            world_fail("a final form for a row that is not there");
+        const bool closes = items[i]->write == WRITE_CLOSE && items[i]->outcome != OUTCOME_FIRST;
+        if (!closes && items[i]->write != WRITE_REPLACE && items[i]->write != WRITE_RETRY)
+            continue;
+        if (!record || (closes && memcmp(record->claim, claim, CLAIM_LEN) != 0))
+            return err_set(err, ERR_FATAL, 0, "sim", "a final form for a row that is not there");
         if (items[i]->write == WRITE_REPLACE) {
             record->attempts++;
             fill(record, items[i], claim);
@@ -450,7 +517,7 @@ static enum err_class records(void *self, struct item *const *items, uint32_t co
         record->outcome = items[i]->outcome;
         record->status = outcome_row(items[i]->outcome)->status;
         if (record->status != RECORD_APPLIED)
-            record->response[0] = '\0';
+            memset(record->response, 0, sizeof record->response);
     }
     return fake_fault(store, err);
 }
@@ -463,75 +530,4 @@ void fake_store_init(struct fake_store *store)
     static const struct store_effect_ops effect = {insert, insert_known, statement, events, letter, records};
     memset(store, 0, sizeof *store);
     store->port = (struct store_port){store, &tx, &row, &effect, &fake_park_table};
-}
-
-/* ---- ledger ------------------------------------------------------------------------------------------------------ */
-
-static enum err_class ledger_open(void *self, struct err *err)
-{
-    struct fake_ledger *ledger = self;
-    if (world.outage)
-        return err_set(err, ERR_RECONNECT, 2002, "sim", "nobody answers");
-    ledger->open = true;
-    return ERR_NONE;
-}
-
-static void ledger_close(void *self)
-{
-    struct fake_ledger *ledger = self;
-    ledger->open = false;
-}
-
-static enum err_class take_over(void *self, struct ledger_partition *partitions, uint32_t count, struct err *err)
-{
-    (void)self;
-    world_may_crash();
-    if (world.faults && world_chance(20))
-        return err_set(err, ERR_RETRY, 1213, "sim", "deadlock");
-    for (uint32_t i = 0; i < count; i++) {
-        partitions[i].generation = ++world.db.generation[partitions[i].partition];
-        partitions[i].next_offset = world.db.progress[partitions[i].partition];
-        partitions[i].last_offset = -1;
-    }
-    return ERR_NONE;
-}
-
-static void check_passed(int32_t partition, int64_t offset, const char *what)
-{
-    const struct log *log = &world.logs[partition];
-    for (uint32_t i = 0; i < log->count; i++)
-        if (log->records[i].offset < offset && !log->records[i].reported)
-            world_fail("%s of partition %d passed unfinished offset %lld", what, partition,
-                       (long long)log->records[i].offset);
-}
-
-static enum err_class progress(void *self, struct ledger_partition *partitions, uint32_t count, struct err *err)
-{
-    (void)self;
-    world_may_crash();
-    if (world.faults && world_chance(20))
-        return err_set(err, ERR_LOCKED, 1205, "sim", "lock wait");
-    for (uint32_t i = 0; i < count; i++) {
-        int32_t number = partitions[i].partition;
-        partitions[i].current = world.db.generation[number] == partitions[i].generation ||
-                                world.breakage == BREAK_NO_FENCE;
-        if (!partitions[i].current)
-            continue;
-        check_passed(number, partitions[i].next_offset, "idem_progress");
-        /* It may go back: a new owner starts at the lower of the two offsets and reports from there. */
-        world.db.progress[number] = partitions[i].next_offset;
-    }
-    return ERR_NONE;
-}
-
-static enum err_class ping(void *self, struct err *err)
-{
-    return ledger_open(self, err);
-}
-
-void fake_ledger_init(struct fake_ledger *ledger)
-{
-    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, fake_ledger_parked, ping};
-    memset(ledger, 0, sizeof *ledger);
-    ledger->port = (struct ledger_port){ledger, &ops};
 }

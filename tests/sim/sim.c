@@ -320,7 +320,7 @@ static void make_world(uint64_t seed, bool faults, uint32_t records)
     for (int i = 0; i < PARTITIONS; i++) {
         world.logs[i].committed = -1;
         world.logs[i].owner = -1;
-        world.db.progress[i] = -1;
+        world.db.progress[i] = world.db.last_offset[i] = -1;
     }
     for (uint32_t i = 0; i < records; i++)
         send_one();

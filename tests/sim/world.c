@@ -28,13 +28,14 @@ static const char rules[] =
     "        action: pay\n"
     "        key: [header Idempotency-Key, /no]\n"
     "        biz_no: /no\n"
-    "        identity: {txn: /txn}\n"
+    "        identity: {channel_txn: /txn}\n"
     "        fields: {amount: {at: /amount, type: decimal, scale: 2}}\n"
     "        fingerprint: {version: 1, fields: [/no, amount, /txn]}\n"
     "        ttl: 72h\n"
-    "        transition: {table: orders, where: {number: /no}, column: status, from: [PENDING], to: PAID,\n"
-    "          already: [PART], conflict: [CLOSED], require: {amount: amount}, set: {txn: /txn}}\n"
-    "        insert: [{table: ledger, columns: {number: /no, txn: /txn}, unique: [txn]}]\n"
+    "        transition: {table: orders, where: {order_no: /no}, column: status, from: [PENDING], to: PAID,\n"
+    "          already: [PART], conflict: [CLOSED], require: {amount: amount}, set: {channel_txn: /txn}}\n"
+    "        insert: [{table: payment_ledger, columns: {order_no: /no, channel_txn: /txn, amount: amount},\n"
+    "          unique: [channel_txn]}]\n"
     "        events: [{topic: order.paid, aggregate: order, type: Paid, key: /no, payload: {no: /no}}]\n"
     "        on:\n"
     "          applied_by_other:\n"
@@ -50,10 +51,10 @@ static const char rules[] =
     "        identity: none\n"
     "        fingerprint: {version: 1, fields: [/no, /refund_no]}\n"
     "        ttl: 72h\n"
-    "        transition: {table: orders, where: {number: /no}, column: status, from: [PAID, PART], to: PART,\n"
+    "        transition: {table: orders, where: {order_no: /no}, column: status, from: [PAID, PART], to: PART,\n"
     "          early: [PENDING], conflict: [CLOSED], self: true}\n"
     "        statements:\n"
-    "          - sql: \"UPDATE orders SET refunded = refunded + 5 WHERE number = :no AND refunded + 5 <= 20\"\n"
+    "          - sql: \"UPDATE orders SET refunded = refunded + 5 WHERE order_no = :no AND refunded + 5 <= 20\"\n"
     "            params: {no: /no}\n"
     "        events: [{topic: order.refunded, aggregate: order, type: Refunded, key: /no, payload: {no: /no}}]\n"
     "        park: {for: 20s, attempts: 3, backoff: [1s, 5s], locked_after: 5s}\n";
@@ -68,6 +69,17 @@ static void type_columns(const struct column_value *list, uint32_t count)
         else
             *type = (struct column){.kind = COLUMN_TEXT, .utf8mb4 = true};
     }
+}
+
+const char *world_topic(int partition)
+{
+    (void)partition;
+    return "t";
+}
+
+bool world_has(struct bytes topic, int32_t partition)
+{
+    return partition >= 0 && partition < PARTITIONS && bytes_equal(topic, bytes_text(world_topic(partition)));
 }
 
 void world_load_rules(void)

@@ -17,7 +17,7 @@ enum {
 
 struct db_order {
     char number[TEXT], status[TEXT], amount[TEXT], txn[TEXT];
-    bool has_txn;
+    bool has_txn, is_paid;       /* is_paid: paid_at is set */
     bool missing;                /* not made yet */
     int refunded;                /* cents */
 };
@@ -28,6 +28,7 @@ struct db_record {
     uint16_t version;
     enum record_status status;
     enum outcome outcome;
+    bool has_request_id;
     uint32_t attempts;
     int32_t partition;
     int64_t offset;
@@ -37,11 +38,14 @@ struct db_event {
     char topic[TEXT], key[TEXT], id[EVENT_ID_LEN];
 };
 
+enum letter_state { LETTER_OPEN, LETTER_RESOLVED, LETTER_DISCARDED };
+
 struct db_letter {
     uint8_t origin[32];
     enum outcome outcome;
     enum cause cause;
-    uint32_t attempts;
+    enum letter_state state;
+    uint32_t attempts, payload_bytes, payload_len;
     int32_t partition;
     int64_t offset;
 };
@@ -57,7 +61,7 @@ struct db_parked {
 };
 
 struct db_ledger {
-    char number[TEXT], txn[TEXT];
+    char number[TEXT], txn[TEXT], amount[TEXT];
 };
 
 /* No pointers: a snapshot is a copy. */
@@ -66,12 +70,16 @@ struct db {
     struct db_record records[ROWS_MAX];
     struct db_event events[ROWS_MAX];
     struct db_letter letters[ROWS_MAX];
+    /* Of the letters; empty: NULL. Apart from them: K11 takes a plain read at the end of its batch, which may show what
+     * a later record of that batch did. */
+    char row_states[ROWS_MAX][2 * TEXT];
     struct db_ledger ledger[ROWS_MAX];
     struct db_parked parked[PARKED_MAX];
     uint32_t record_count, event_count, letter_count, ledger_count, parked_count;
     uint64_t parked_next;
-    uint64_t generation[PARTITIONS];
-    int64_t progress[PARTITIONS];
+    uint64_t generation[PARTITIONS];                 /* 0: no row */
+    int64_t progress[PARTITIONS], last_offset[PARTITIONS];      /* -1: none */
+    uint8_t last_hash[PARTITIONS][OFFSET_HASH_LEN];
 };
 
 /* ---- topic ------------------------------------------------------------------------------------------------------- */
@@ -95,6 +103,13 @@ struct log {
 
 enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE };
 
+/* What the next statement meets. */
+enum strike {
+    STRIKE_NONE, STRIKE_DEADLOCK, STRIKE_LOCK_WAIT,
+    STRIKE_LOST,                 /* the connection is gone, and with it the transaction */
+    STRIKE_ANSWER_LOST           /* COMMIT only: it happened, and its answer is lost */
+};
+
 struct world {
     uint64_t seed, random;
     int64_t now_us;
@@ -102,7 +117,9 @@ struct world {
     struct log logs[PARTITIONS];
     bool faults;                 /* errors and crashes may come */
     bool outage;                 /* the database does not answer */
+    enum strike strike;          /* to come for certain; the others come from the seed */
     bool held[ORDERS];           /* by the shop's own session */
+    char held_key[TEXT];         /* claimed by a session that does not end */
     enum breakage breakage;
     struct config *config;
     jmp_buf crash;               /* where a crash of the running instance goes */
@@ -115,6 +132,11 @@ extern struct world world;
 /* Compiles the shop's rules into world.config. */
 void world_load_rules(void);
 enum breakage world_breakage(const char *name);
+
+/* The topic of a partition. */
+const char *world_topic(int partition);
+/* A partition that there is. */
+bool world_has(struct bytes topic, int32_t partition);
 
 uint64_t world_random(void);
 /* One chance in `of`. */
@@ -136,7 +158,6 @@ struct fake_store {
     struct store_port port;
     bool open, in_transaction, saved;
     struct db before, savepoint;
-    bool committed_in_doubt;
 };
 
 struct fake_ledger {

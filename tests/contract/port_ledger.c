@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* port_ledger: who owns a partition and how far it got, seen by two instances. See port_cases.h. */
+#include "port_cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define HOOK(name, ...) (world->hooks->name(world->hooks->context, __VA_ARGS__))
+#define CALL(name) (world->hooks->name(world->hooks->context))
+
+enum { FIRST, SECOND };
+
+static struct err err;
+
+static void open_both(struct port_world *world)
+{
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(world->ledgers[i]->ops->open(world->ledgers[i]->self, &err), ERR_NONE);
+}
+
+static void take_over(struct port_world *world, int who, struct ledger_partition *partitions, uint32_t count)
+{
+    const struct ledger_port *ledger = world->ledgers[who];
+    assert_int_equal(ledger->ops->take_over(ledger->self, partitions, count, &err), ERR_NONE);
+}
+
+static void progress(struct port_world *world, int who, struct ledger_partition *partitions, uint32_t count)
+{
+    const struct ledger_port *ledger = world->ledgers[who];
+    assert_int_equal(ledger->ops->progress(ledger->self, partitions, count, &err), ERR_NONE);
+}
+
+static struct ledger_partition partition(int32_t number)
+{
+    return (struct ledger_partition){.topic = BYTES_LIT(PORT_TOPIC), .partition = number, .last_offset = -1};
+}
+
+static void taking_over_raises_the_generation(struct port_world *world)
+{
+    struct ledger_partition both[] = {partition(0), partition(1)};
+    open_both(world);
+    HOOK(set_generation, 1, 0);
+    take_over(world, FIRST, both, 2);
+    assert_int_equal(both[0].generation, 8);
+    assert_int_equal(both[1].generation, 1);         /* nobody had it */
+    assert_int_equal(both[0].next_offset, -1);
+    assert_int_equal(both[0].last_offset, -1);
+    take_over(world, SECOND, both, 2);
+    assert_int_equal(both[0].generation, 9);
+    assert_int_equal(both[1].generation, 2);
+}
+
+static void progress_is_what_the_next_owner_reads(struct port_world *world)
+{
+    struct ledger_partition mine[] = {partition(0), partition(1)}, theirs[] = {partition(0), partition(1)};
+    open_both(world);
+    take_over(world, FIRST, mine, 2);
+    mine[0].next_offset = 11;
+    mine[0].last_offset = 9;
+    memset(mine[0].last_hash, 0xab, OFFSET_HASH_LEN);
+    mine[1].next_offset = 5;
+    progress(world, FIRST, mine, 2);
+    assert_true(mine[0].current && mine[1].current);
+    take_over(world, SECOND, theirs, 2);
+    assert_int_equal(theirs[0].next_offset, 11);
+    assert_int_equal(theirs[0].last_offset, 9);
+    assert_memory_equal(theirs[0].last_hash, mine[0].last_hash, OFFSET_HASH_LEN);
+    assert_int_equal(theirs[1].next_offset, 5);
+    assert_int_equal(theirs[1].last_offset, -1);     /* no last record was told */
+    theirs[0].next_offset = 4;                       /* an owner may start over: the fence decides, not the number */
+    progress(world, SECOND, theirs, 1);
+    assert_int_equal(HOOK(get_progress, 0), 4);
+}
+
+static void progress_stops_at_the_fence(struct port_world *world)
+{
+    struct ledger_partition mine[] = {partition(0), partition(1)}, theirs[] = {partition(1)};
+    open_both(world);
+    take_over(world, FIRST, mine, 2);
+    mine[0].next_offset = 11;
+    mine[1].next_offset = 5;
+    progress(world, FIRST, mine, 2);
+    take_over(world, SECOND, theirs, 1);
+    mine[0].next_offset = 12;
+    mine[1].next_offset = 6;
+    progress(world, FIRST, mine, 2);
+    assert_true(mine[0].current && !mine[1].current);
+    assert_int_equal(HOOK(get_progress, 0), 12);
+    assert_int_equal(HOOK(get_progress, 1), 5);
+    HOOK(set_generation, 0, 0);                      /* a partition without a row is nobody's */
+    mine[0].next_offset = 13;
+    progress(world, FIRST, mine, 1);
+    assert_false(mine[0].current);
+    assert_int_equal(HOOK(get_progress, 0), 12);
+}
+
+static void a_transaction_of_a_former_owner_is_not_current(struct port_world *world)
+{
+    struct fence fence = {BYTES_LIT(PORT_TOPIC), 0, 7};
+    struct ledger_partition theirs[] = {partition(0)};
+    bool current = true;
+    open_both(world);
+    take_over(world, SECOND, theirs, 1);
+    assert_int_equal(world->store->tx->begin(world->store->self, &fence, 1, &current, &err), ERR_NONE);
+    assert_false(current);
+    world->store->tx->rollback(world->store->self);
+    fence.generation = theirs[0].generation;
+    assert_int_equal(world->store->tx->begin(world->store->self, &fence, 1, &current, &err), ERR_NONE);
+    assert_true(current);
+    world->store->tx->rollback(world->store->self);
+}
+
+static void a_ledger_that_nobody_answers(struct port_world *world)
+{
+    const struct ledger_port *ledger = world->ledgers[FIRST];
+    struct ledger_partition mine[] = {partition(0)};
+    open_both(world);
+    assert_int_equal(ledger->ops->ping(ledger->self, &err), ERR_NONE);
+    ledger->ops->close(ledger->self);
+    CALL(outage);
+    assert_int_equal(ledger->ops->open(ledger->self, &err), ERR_RECONNECT);
+    CALL(calm);
+    assert_int_equal(ledger->ops->open(ledger->self, &err), ERR_NONE);
+    assert_int_equal(ledger->ops->ping(ledger->self, &err), ERR_NONE);
+    take_over(world, FIRST, mine, 1);
+    assert_int_equal(mine[0].generation, 8);
+}
+
+#define CASE(name) {#name, name}
+const struct port_case port_ledger_cases[] = {
+    CASE(taking_over_raises_the_generation),
+    CASE(progress_is_what_the_next_owner_reads),
+    CASE(progress_stops_at_the_fence),
+    CASE(a_transaction_of_a_former_owner_is_not_current),
+    CASE(a_ledger_that_nobody_answers),
+};
+const size_t port_ledger_case_count = sizeof port_ledger_cases / sizeof *port_ledger_cases;
