@@ -244,36 +244,72 @@ static bool accept(struct intake *intake, const struct record *record)
 
 /* ---- the limits ------------------------------------------------------------------------------------------------ */
 
+/* What waits for a topic's schema leaves the other topics their room, up to once more the limits. */
+static uint64_t without_held(uint64_t all, const atomic_uint_fast64_t *held_count, uint64_t limit)
+{
+    uint64_t held = atomic_load_explicit(held_count, memory_order_relaxed);
+    if (held > limit)
+        held = limit;
+    return all > held ? all - held : 0;
+}
+
+static uint64_t records_out(const struct intake *intake)
+{
+    return without_held(intake->inflight, &intake->init.shared->held, intake->init.config->limits.inflight);
+}
+
+static uint64_t bytes_out(const struct intake *intake)
+{
+    return without_held(intake->inflight_bytes, &intake->init.shared->held_bytes,
+                        intake->init.config->limits.inflight_bytes);
+}
+
 static bool over_limits(const struct intake *intake)
 {
     const struct limits_config *limits = &intake->init.config->limits;
-    return intake->inflight >= limits->inflight || intake->inflight_bytes >= limits->inflight_bytes;
+    return records_out(intake) >= limits->inflight || bytes_out(intake) >= limits->inflight_bytes;
 }
 
 static bool under_half(const struct intake *intake)
 {
     const struct limits_config *limits = &intake->init.config->limits;
-    return intake->inflight <= limits->inflight / 2 &&
-           intake->inflight_bytes <= limits->inflight_bytes / 2;
+    return records_out(intake) <= limits->inflight / 2 && bytes_out(intake) <= limits->inflight_bytes / 2;
+}
+
+/* Partitions are fetched or not, by what holds now. false: the source could not be told. */
+static bool pause_round(struct intake *intake)
+{
+    for (uint32_t i = 0; i < intake->partitions.count; i++) {
+        struct partition *partition = &intake->partitions.slots[i];
+        bool is_down = atomic_load(&intake->init.shared->topic_down[partition->topic->index]) > 0;
+        partition_pause(partition, PAUSE_LIMITS, intake->paused);
+        partition_pause(partition, PAUSE_CONFIG, is_down);
+    }
+    return partitions_pause(&intake->partitions, intake->init.source);
+}
+
+/* All partitions, because of the limits. */
+static void pause_all(struct intake *intake, bool paused)
+{
+    intake->paused = paused;
+    if (!pause_round(intake))
+        intake->paused = !paused;
 }
 
 /* true: no record may be taken now, and what had to be done about that was done. */
 static bool held_back(struct intake *intake, uint32_t wait_ms)
 {
-    struct err err;
     int64_t now = intake->init.env->mono_us(intake->init.env->self);
     if (!over_limits(intake) && !(intake->paused && !under_half(intake))) {
         intake->stalled_us = 0;
-        if (intake->paused && intake->init.source->ops->pause(intake->init.source->self, false, &err) ==
-                                  ERR_NONE)
-            intake->paused = false;
+        if (intake->paused)
+            pause_all(intake, false);
         return false;
     }
     if (intake->stalled_us == 0)
         intake->stalled_us = now;
-    if (!intake->paused && now - intake->stalled_us > STALL_BEFORE_PAUSE_US &&
-        intake->init.source->ops->pause(intake->init.source->self, true, &err) == ERR_NONE)
-        intake->paused = true;
+    if (!intake->paused && now - intake->stalled_us > STALL_BEFORE_PAUSE_US)
+        pause_all(intake, true);
     if (!intake->paused)
         intake->init.wait(intake->init.context, wait_ms < 20 ? wait_ms : 20);
     return !intake->paused;                          /* paused: poll on, for the group's sake */
@@ -309,6 +345,7 @@ bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err)
     intake_take_completions(intake);
     assignment_round(intake, false);
     parked_round(intake);
+    pause_round(intake);
     if (held_back(intake, wait_ms))
         return true;
     bool alive = poll_burst(intake, wait_ms, err);

@@ -180,7 +180,7 @@ static void say(struct keeper *keeper, enum report_event event, enum outcome_lev
     struct report_fields fields = REPORT_FIELDS_INIT;
     fields.level = level;
     fields.database = keeper->database;
-    fields.why = err && err->class == ERR_CONFIG ? "config" : "unreachable";
+    fields.why = err && (err->class == ERR_CONFIG || err->class == ERR_SCHEMA) ? "config" : "unreachable";
     fields.err = err;
     keeper->report->event(keeper->report->self, event, &fields);
 }

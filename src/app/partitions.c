@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-enum { RING_FIRST = 1024 };      /* places; doubled when that many are between poll and commit */
+enum {
+    RING_FIRST = 1024,           /* places; doubled when that many are between poll and commit */
+    PAUSE_AT_ONCE = 64           /* partitions in one call to the source */
+};
 
 void partitions_init(struct partitions *partitions)
 {
@@ -62,6 +65,7 @@ bool partition_start(struct partition *partition, uint64_t generation, int64_t s
     partition->state = PARTITION_RUNNING;
     partition->generation = generation;
     partition->inflight = 0;
+    partition->is_paused = false;        /* the source fetches what it starts */
     partition->posted = start;
     partition->posting = false;
     partition->parked = 0;
@@ -76,6 +80,46 @@ void partition_end(struct partition *partition, enum partition_state state)
     partition->state = state;
     partition->inflight = 0;
     partition->posting = false;
+}
+
+void partition_pause(struct partition *partition, enum pause_why why, bool paused)
+{
+    if (paused)
+        partition->pauses |= (uint32_t)why;
+    else
+        partition->pauses &= ~(uint32_t)why;
+}
+
+/* Tells the source about at most PAUSE_AT_ONCE of those that are to be paused (or fetched again) and are not yet. */
+static bool tell_some(struct partitions *partitions, const struct source_port *source, bool paused, uint32_t *ret_told)
+{
+    struct source_partition list[PAUSE_AT_ONCE];
+    struct partition *told[PAUSE_AT_ONCE];
+    struct err err;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < partitions->count && count < PAUSE_AT_ONCE; i++) {
+        struct partition *partition = &partitions->slots[i];
+        if (partition->state != PARTITION_RUNNING || (partition->pauses != 0) != paused ||
+            partition->is_paused == paused)
+            continue;
+        told[count] = partition;
+        list[count++] = (struct source_partition){partition->topic->name, partition->number, SOURCE_OFFSET_NONE};
+    }
+    *ret_told = count;
+    if (count > 0 && source->ops->pause(source->self, list, count, paused, &err) != ERR_NONE)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        told[i]->is_paused = paused;
+    return true;
+}
+
+bool partitions_pause(struct partitions *partitions, const struct source_port *source)
+{
+    for (int paused = 0; paused < 2; paused++)
+        for (uint32_t told = PAUSE_AT_ONCE; told == PAUSE_AT_ONCE;)
+            if (!tell_some(partitions, source, paused, &told))
+                return false;
+    return true;
 }
 
 bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN])

@@ -28,12 +28,14 @@ const char *err_class_name(enum err_class class)
     case ERR_RETRY: return "retry";
     case ERR_LOCKED: return "locked";
     case ERR_RECONNECT: return "reconnect";
+    case ERR_EXHAUSTED: return "exhausted";
     case ERR_WRONG_SERVER: return "wrong_server";
     case ERR_IN_DOUBT: return "in_doubt";
     case ERR_TOO_LARGE: return "too_large";
     case ERR_DATA: return "data";
     case ERR_UNIQUE: return "unique";
     case ERR_UNKNOWN: return "unknown";
+    case ERR_SCHEMA: return "schema";
     case ERR_CONFIG: return "config";
     case ERR_FATAL: return "fatal";
     }

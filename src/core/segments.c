@@ -32,16 +32,23 @@ static void push(struct segments *segments, uint32_t from, uint32_t to)
     segments->stack[segments->count++] = (struct segment){from, to};
 }
 
+void segments_split(struct segments *segments, uint32_t index)
+{
+    const struct segment *top = segments_top(segments);
+    if (!top || index <= top->from || index >= top->to)
+        abort();
+    struct segment whole = *top;
+    segments_pop(segments);
+    push(segments, index, whole.to);
+    push(segments, whole.from, index);
+}
+
 void segments_halve(struct segments *segments)
 {
     const struct segment *top = segments_top(segments);
-    if (!top || top->to - top->from < 2)
+    if (!top)
         abort();
-    struct segment whole = *top;
-    uint32_t middle = whole.from + (whole.to - whole.from) / 2;
-    segments_pop(segments);
-    push(segments, middle, whole.to);
-    push(segments, whole.from, middle);
+    segments_split(segments, top->from + (top->to - top->from) / 2);
 }
 
 void segments_cut(struct segments *segments, uint32_t index)

@@ -63,7 +63,8 @@ static int run_transaction(struct explain *explain, struct mysql_store *store)
     const struct store_port *port = mysql_store_port(store);
     struct conn_options options = {.lock_wait_s = 1};
     conn_options_set(conn, &options);
-    if (port->tx->open(port->self, &err) || migrate_verify(conn, &newer, &err))
+    if (port->tx->open(port->self, &err) || port->tx->stands(port->self, explain->item.topic, &err) ||
+        migrate_verify(conn, &newer, &err))
         return ctl_fail_err(&err);
     if (!txn_init(&explain->txn, port, &clock_env, 1, SCRATCH_SIZE))
         return ctl_fail(CTL_INTERNAL, "out of memory");

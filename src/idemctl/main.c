@@ -66,9 +66,9 @@ int ctl_fail(int code, const char *format, ...)
 static int code_of(const struct err *err)
 {
     int code = CTL_INTERNAL;
-    if (err->class == ERR_CONFIG)
+    if (err->class == ERR_CONFIG || err->class == ERR_SCHEMA)
         code = CTL_CONFIG;
-    else if (err->class == ERR_RECONNECT || err->class == ERR_WRONG_SERVER)
+    else if (err->class == ERR_RECONNECT || err->class == ERR_EXHAUSTED || err->class == ERR_WRONG_SERVER)
         code = CTL_UNREACHABLE;
     else if (err->class == ERR_LOCKED || err->class == ERR_RETRY)
         code = CTL_BUSY;

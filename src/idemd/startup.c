@@ -75,7 +75,7 @@ static enum err_class look(struct start *start, struct conn *conn, uint32_t data
     return class ? class : check_plans(conn, start->config, database, finding, start, err);
 }
 
-/* A missing database (1049) may still be made; everything else of ERR_CONFIG needs a person. */
+/* A missing database (1049) may still be made; everything else of ERR_CONFIG and ERR_SCHEMA needs a person. */
 static int start_database(struct start *start, uint32_t database)
 {
     struct conn *conn = conn_create(&start->config->databases[database]);
@@ -89,7 +89,7 @@ static int start_database(struct start *start, uint32_t database)
             code = start->errors ? EXIT_CONFIG : EXIT_DRAINED;
             break;
         }
-        bool passes = class != ERR_CONFIG || err.number == 1049;
+        bool passes = (class != ERR_CONFIG && class != ERR_SCHEMA) || err.number == 1049;
         if (!passes || !start->told)
             say(start->report, passes ? "unreachable" : "config", &err);
         start->told = true;

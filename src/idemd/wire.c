@@ -84,9 +84,14 @@ static bool make_tables(struct wire *wire)
     wire->keepers = calloc(config->database_count, sizeof *wire->keepers);
     wire->keeper_reports = calloc(config->database_count, sizeof(struct report *));
     wire->shared.rule_commits = calloc(config->rule_count + 1, sizeof *wire->shared.rule_commits);
+    wire->shared.rule_judged = calloc(config->rule_count + 1, sizeof *wire->shared.rule_judged);
+    wire->shared.commits = calloc(config->database_count, sizeof *wire->shared.commits);
+    wire->shared.losses = calloc(config->database_count, sizeof *wire->shared.losses);
+    wire->shared.topic_down = calloc(config->topic_count, sizeof *wire->shared.topic_down);
     wire->shared.down = calloc((size_t)config->database_count * DOWN_WHY_COUNT, sizeof *wire->shared.down);
     return wire->stores && wire->workers && wire->worker_reports && wire->ledgers && wire->keepers &&
-           wire->keeper_reports && wire->shared.rule_commits && wire->shared.down;
+           wire->keeper_reports && wire->shared.rule_commits && wire->shared.rule_judged && wire->shared.commits &&
+           wire->shared.losses && wire->shared.topic_down && wire->shared.down;
 }
 
 static bool make_intake(struct wire *wire)
@@ -179,5 +184,9 @@ void wire_finish(struct wire *wire)
     free(wire->keepers);
     free(wire->keeper_reports);
     free(wire->shared.rule_commits);
+    free(wire->shared.rule_judged);
+    free(wire->shared.commits);
+    free(wire->shared.losses);
+    free(wire->shared.topic_down);
     free(wire->shared.down);
 }

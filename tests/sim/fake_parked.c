@@ -124,8 +124,9 @@ static bool give(const struct db_parked *row, bool (*take)(void *context, const 
     uint8_t headers[FAKE_HEADERS_MAX];
     const struct sent *sent = world_sent(row->partition, row->offset);
     struct ledger_parked given = {
-        .record = {.source = SOURCE_KAFKA, .topic = BYTES_LIT("t"), .partition = row->partition, .offset = row->offset,
-                   .timestamp_ms = -1, .has_value = true, .value = bytes_text(sent->body)},
+        .record = {.source = SOURCE_KAFKA, .topic = bytes_text(world_topic(row->partition)),
+                   .partition = row->partition, .offset = row->offset, .timestamp_ms = -1, .has_value = true,
+                   .value = bytes_text(sent->body)},
         .row = {.id = row->id, .rule = bytes_text(row->rule), .biz_type = bytes_text(row->biz_type),
                 .biz_no = bytes_text(row->biz_no), .key = bytes_text(row->key)}};
     given.record.headers = fake_headers(sent, headers);

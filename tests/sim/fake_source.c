@@ -29,11 +29,11 @@ static enum source_polled give(struct fake_source *source, int partition, struct
             continue;
         source->next[partition] = sent->offset + 1;
         if (world.breakage == BREAK_OFFSET_EARLY) {      /* what many consumers do: told before it was done */
-            struct source_partition early = {bytes_text("t"), partition, sent->offset + 1};
+            struct source_partition early = {bytes_text(world_topic(partition)), partition, sent->offset + 1};
             commit(source, &early, 1, false, 0, NULL);
         }
-        *ret = (struct record){.topic = bytes_text("t"), .partition = partition, .offset = sent->offset,
-                               .timestamp_ms = -1, .has_value = sent->has_value,
+        *ret = (struct record){.topic = bytes_text(world_topic(partition)), .partition = partition,
+                               .offset = sent->offset, .timestamp_ms = -1, .has_value = sent->has_value,
                                .value = bytes_text(sent->has_value ? sent->body : "")};
         ret->headers = fake_headers(sent, headers);
         return SOURCE_RECORD;
@@ -45,9 +45,10 @@ static enum source_polled poll(void *self, uint32_t timeout_ms, struct record *r
 {
     struct fake_source *source = self;
     (void)timeout_ms, (void)err;
-    for (int i = 0; i < PARTITIONS && !source->paused; i++) {
+    for (int i = 0; i < PARTITIONS; i++) {
         source->turn = (source->turn + 1) % PARTITIONS;
-        if (source->started[source->turn] && give(source, source->turn, ret_record) == SOURCE_RECORD)
+        if (source->started[source->turn] && !source->paused[source->turn] &&
+            give(source, source->turn, ret_record) == SOURCE_RECORD)
             return SOURCE_RECORD;
     }
     return SOURCE_NOTHING;
@@ -56,6 +57,7 @@ static enum source_polled poll(void *self, uint32_t timeout_ms, struct record *r
 static void set_start(struct fake_source *source, const struct source_partition *partition)
 {
     source->started[partition->partition] = partition->offset != SOURCE_OFFSET_NONE;
+    source->paused[partition->partition] = false;
     source->next[partition->partition] = partition->offset < 0 ? 0 : partition->offset;
 }
 
@@ -69,11 +71,15 @@ static enum err_class start(void *self, const struct source_partition *partition
     return ERR_NONE;
 }
 
-static enum err_class pause_all(void *self, bool paused, struct err *err)
+static enum err_class pause_some(void *self, const struct source_partition *partitions, uint32_t count, bool paused,
+                                 struct err *err)
 {
     struct fake_source *source = self;
-    (void)err;
-    source->paused = paused;
+    if (world.faults && world_chance(30))
+        return err_set(err, ERR_RECONNECT, 0, "sim", "not now");
+    for (uint32_t i = 0; i < count; i++)
+        if (source->started[partitions[i].partition])
+            source->paused[partitions[i].partition] = paused;
     return ERR_NONE;
 }
 
@@ -123,7 +129,7 @@ static enum err_class close_source(void *self, uint32_t timeout_ms, struct err *
 
 void fake_source_init(struct fake_source *source, int instance)
 {
-    static const struct source_ops ops = {poll, start, pause_all, commit, range, close_source};
+    static const struct source_ops ops = {poll, start, pause_some, commit, range, close_source};
     memset(source, 0, sizeof *source);
     source->port = (struct source_port){source, &ops};
     source->instance = instance;
@@ -135,7 +141,7 @@ void fake_source_revoke(struct fake_source *source, bool lost)
     uint32_t count = 0;
     for (int i = 0; i < PARTITIONS; i++)
         if (source->assigned[i])
-            list[count++] = (struct source_partition){bytes_text("t"), i, SOURCE_OFFSET_NONE};
+            list[count++] = (struct source_partition){bytes_text(world_topic(i)), i, SOURCE_OFFSET_NONE};
     source->events.revoked(source->events.context, list, count, lost);
     for (int i = 0; i < PARTITIONS; i++)
         source->assigned[i] = source->started[i] = false;
@@ -149,7 +155,7 @@ void fake_source_assign(struct fake_source *source, const bool *mine)
         if (mine[i]) {
             world.logs[i].owner = source->instance;
             source->assigned[i] = true;
-            list[count++] = (struct source_partition){bytes_text("t"), i, world.logs[i].committed};
+            list[count++] = (struct source_partition){bytes_text(world_topic(i)), i, world.logs[i].committed};
         }
     source->events.joined(source->events.context);
     if (count > 0)

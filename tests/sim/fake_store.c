@@ -63,6 +63,14 @@ static enum err_class store_open(void *self, struct err *err)
     return ERR_NONE;
 }
 
+static enum err_class stands(void *self, const struct topic *topic, struct err *err)
+{
+    (void)self;
+    if (world.lost_index && bytes_equal(topic->name, bytes_text(world_topic(world.victim))))
+        return err_set(err, ERR_SCHEMA, 0, "sim", "the unique index is gone");
+    return ERR_NONE;
+}
+
 static void store_close(void *self)
 {
     SELF;
@@ -300,6 +308,12 @@ static enum err_class set_columns(const struct transition *transition, const str
     return ERR_NONE;
 }
 
+/* Grants are asked before any row is looked at. */
+static bool may_write(struct item *const *items)
+{
+    return !(world.revoked && bytes_equal(items[0]->topic->name, bytes_text(world_topic(world.victim))));
+}
+
 /* Counts what changed, as the server does: a row that has all its values already is found, not changed. */
 static enum err_class update(void *self, const struct rule *rule, uint32_t index, struct item *const *items,
                              uint32_t count, uint64_t *ret_affected, struct err *err)
@@ -307,6 +321,8 @@ static enum err_class update(void *self, const struct rule *rule, uint32_t index
     SELF;
     const struct transition *transition = &rule->transitions[index];
     *ret_affected = 0;
+    if (!may_write(items))
+        return err_set(err, ERR_SCHEMA, 1142, "sim", "UPDATE is denied");
     for (uint32_t i = 0; i < count; i++) {
         struct db_order *order = order_of(items[i]), was;
         if (!order)
@@ -351,6 +367,8 @@ static enum err_class lock(void *self, const struct rule *rule, uint32_t index, 
 {
     SELF;
     (void)rule;
+    if (!may_write(items))
+        return err_set(err, ERR_SCHEMA, 1142, "sim", "SELECT is denied");
     for (uint32_t i = 0; i < count; i++) {
         struct db_order *order = order_of(items[i]);
         struct row_view *row = row_of(items[i], index, scratch);
@@ -524,8 +542,8 @@ static enum err_class records(void *self, struct item *const *items, uint32_t co
 
 void fake_store_init(struct fake_store *store)
 {
-    static const struct store_tx_ops tx = {store_open, store_close, begin, now, savepoint, undo, commit, rollback,
-        settle};
+    static const struct store_tx_ops tx = {store_open, stands, store_close, begin, now, savepoint, undo, commit,
+        rollback, settle};
     static const struct store_row_ops row = {probe, claim_rows, update, lock, look};
     static const struct store_effect_ops effect = {insert, insert_known, statement, events, letter, records};
     memset(store, 0, sizeof *store);

@@ -4,6 +4,8 @@
  * at what was reported. */
 #include "world.h"
 
+#include <stdio.h>
+
 static uint32_t events_of(const char *topic, const char *key)
 {
     uint32_t count = 0;
@@ -59,4 +61,35 @@ void invariants_hold(void)
 {
     check_orders();
     check_records();
+}
+
+void invariants_same(const struct db *one, const struct log *log)
+{
+    for (uint32_t i = 0; i < log->count && world.verbose; i++)
+        printf("%lld %s %s: %s %s / %s %s\n", (long long)log->records[i].offset, log->records[i].key_header,
+               log->records[i].body, outcome_name(log->records[i].outcome), cause_name(log->records[i].cause),
+               outcome_name(world.logs[0].records[i].outcome), cause_name(world.logs[0].records[i].cause));
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->records[i].outcome != world.logs[0].records[i].outcome ||
+            log->records[i].cause != world.logs[0].records[i].cause)
+            world_fail("batching shows: offset %lld (%s) is %s %s alone and %s %s in a batch",
+                       (long long)log->records[i].offset, log->records[i].body, outcome_name(log->records[i].outcome),
+                       cause_name(log->records[i].cause), outcome_name(world.logs[0].records[i].outcome),
+                       cause_name(world.logs[0].records[i].cause));
+    for (int i = 0; i < ORDERS; i++) {
+        const struct db_order *a = &one->orders[i], *b = &world.db.orders[i];
+        if (memcmp(a, b, sizeof *a) != 0)
+            world_fail("batching shows: order %s is %s %s %d alone and %s %s %d in a batch", a->number, a->status,
+                a->txn,
+                       a->refunded, b->status, b->txn, b->refunded);
+    }
+    if (one->record_count != world.db.record_count ||
+        memcmp(one->records, world.db.records, one->record_count * sizeof *one->records) != 0)
+        world_fail("batching shows: dedupe rows differ");
+    if (one->letter_count != world.db.letter_count ||
+        memcmp(one->letters, world.db.letters, one->letter_count * sizeof *one->letters) != 0)
+        world_fail("batching shows: dead letters differ");
+    if (one->event_count != world.db.event_count ||
+        memcmp(one->events, world.db.events, one->event_count * sizeof *one->events) != 0)
+        world_fail("batching shows: events differ");
 }

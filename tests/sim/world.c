@@ -11,15 +11,17 @@
 
 struct world world;
 
-static const char rules[] =
+static const char head[] =
     "version: 1\n"
     "kafka: {brokers: \"k1:9093\", group: g}\n"
     "databases:\n"
     "  shop: {host: 127.0.0.1, database: shop, user: idemd, password: x, connections: 2}\n"
     "batch: {max: 16}\n"
     "limits: {inflight: 64}\n"
-    "topics:\n"
-    "  t:\n"
+    "topics:\n";
+
+static const char topic_rules[] =
+    "  %s:\n"
     "    database: shop\n"
     "    rules:\n"
     "      - name: paid\n"
@@ -73,8 +75,7 @@ static void type_columns(const struct column_value *list, uint32_t count)
 
 const char *world_topic(int partition)
 {
-    (void)partition;
-    return "t";
+    return partition == PARTITIONS - 1 ? "u" : "t";
 }
 
 bool world_has(struct bytes topic, int32_t partition)
@@ -82,15 +83,10 @@ bool world_has(struct bytes topic, int32_t partition)
     return partition >= 0 && partition < PARTITIONS && bytes_equal(topic, bytes_text(world_topic(partition)));
 }
 
-void world_load_rules(void)
+static void type_topic(struct topic *typed)
 {
-    static struct diagnostic list[8];
-    struct diagnostics mistakes = {.list = list, .size = 8};
-    if (!config_text_load(bytes_text(rules), "rules", &world.config, &mistakes))
-        world_fail("%u: %s: %s", list[0].line, list[0].path, list[0].message);
-    struct topic *topic = &world.config->topics[0];
-    for (uint32_t i = 0; i < topic->rule_count; i++) {
-        struct rule *rule = &topic->rules[i];
+    for (uint32_t i = 0; i < typed->rule_count; i++) {
+        struct rule *rule = &typed->rules[i];
         struct transition *t = (struct transition *)(uintptr_t)&rule->transitions[0];
         t->column_type = (struct column){.kind = COLUMN_TEXT, .utf8mb4 = true};
         t->set_based = true;
@@ -99,8 +95,22 @@ void world_load_rules(void)
         type_columns(t->require, t->require_count);
         type_columns(t->set, t->set_count);
         type_columns(rule->identity, rule->identity_count);
-        rule->id = (uint16_t)(i + 1);
+        rule->id = (uint16_t)(rule->index + 1);
     }
+}
+
+void world_load_rules(void)
+{
+    static struct diagnostic list[8];
+    static char rules[sizeof head + 2 * sizeof topic_rules];
+    struct diagnostics mistakes = {.list = list, .size = 8};
+    int len = snprintf(rules, sizeof rules, "%s", head);
+    len += snprintf(rules + len, sizeof rules - (size_t)len, topic_rules, world_topic(0));
+    snprintf(rules + len, sizeof rules - (size_t)len, topic_rules, world_topic(PARTITIONS - 1));
+    if (!config_text_load(bytes_text(rules), "rules", &world.config, &mistakes))
+        world_fail("%u: %s: %s", list[0].line, list[0].path, list[0].message);
+    for (uint32_t i = 0; i < world.config->topic_count; i++)
+        type_topic(&world.config->topics[i]);
 }
 
 enum breakage world_breakage(const char *name)

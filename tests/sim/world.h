@@ -118,12 +118,15 @@ struct world {
     bool faults;                 /* errors and crashes may come */
     bool outage;                 /* the database does not answer */
     enum strike strike;          /* to come for certain; the others come from the seed */
+    bool revoked, lost_index;    /* the victim's rules may not write, or their index is gone */
+    int victim;                  /* a partition of that topic */
     bool held[ORDERS];           /* by the shop's own session */
     char held_key[TEXT];         /* claimed by a session that does not end */
     enum breakage breakage;
     struct config *config;
     jmp_buf crash;               /* where a crash of the running instance goes */
     bool may_crash;
+    int late;                    /* customers that came late */
     bool verbose;
 };
 
@@ -133,7 +136,7 @@ extern struct world world;
 void world_load_rules(void);
 enum breakage world_breakage(const char *name);
 
-/* The topic of a partition. */
+/* The topic of a partition: the last partition has one of its own, with the same rules. */
 const char *world_topic(int partition);
 /* A partition that there is. */
 bool world_has(struct bytes topic, int32_t partition);
@@ -151,6 +154,9 @@ const struct env_port *world_env(void);
 /* Fails the seed if an order was paid twice, an event or a ledger row is missing or doubled, or a record has no
  * outcome. */
 void invariants_hold(void);
+
+/* Fails it if the database and the outcomes of partition 0 are not those of `one` and `log`: batching shows. */
+void invariants_same(const struct db *one, const struct log *log);
 
 /* ---- fakes ------------------------------------------------------------------------------------------------------- */
 
@@ -189,7 +195,7 @@ struct fake_source {
     int instance;
     bool assigned[PARTITIONS], started[PARTITIONS];
     int64_t next[PARTITIONS];
-    bool paused;
+    bool paused[PARTITIONS];
     int turn;
 };
 

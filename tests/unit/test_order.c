@@ -96,6 +96,8 @@ static void segments_run_in_delivery_order_however_they_are_split(void **state)
             int choice = rand_r(&random) % 4;
             if (choice == 0 && len > 1) {
                 segments_halve(&segments);
+            } else if (choice == 2 && len > 1 && segments.count < SEGMENTS_MAX - 2) {
+                segments_split(&segments, top->from + 1 + (uint32_t)rand_r(&random) % (len - 1));
             } else if (choice == 1 && len > 1 && segments.count < SEGMENTS_MAX - 2) {
                 segments_cut(&segments, top->from + (uint32_t)rand_r(&random) % len);
             } else {

@@ -24,9 +24,8 @@ enum err_class schema_read(struct conn *conn, struct config *config, uint32_t da
                            schema_finding *sink, void *context, struct err *err);
 
 /* The cheap look again while running (details 1, "A unique index lost while running"): every index that proves rows
- * still stands, unique and visible. ERR_CONFIG if one does not. The connection must be open and idle. */
-enum err_class schema_indexes_stand(struct conn *conn, const struct config *config, uint32_t database,
-                                    struct err *err);
+ * of the topic still stands, unique and visible. ERR_SCHEMA if one does not. The connection must be open and idle. */
+enum err_class schema_indexes_stand(struct conn *conn, const struct topic *topic, struct err *err);
 
 /* Tells a finding about a rule, path topics.T.rules.R. */
 void schema_tell(schema_finding *sink, void *context, const struct rule *rule, enum severity severity,

@@ -8,12 +8,19 @@
 #include "idem/app/park_gate.h"
 #include "idem/core/config.h"
 #include "idem/core/offsets.h"
+#include "idem/port/source.h"
 
 enum partition_state {
     PARTITION_GONE,          /* not ours */
     PARTITION_HELD,          /* ours, waiting for the database to say where to start */
     PARTITION_RUNNING,
     PARTITION_STOPPED        /* its position is gone from Kafka: stands still until somebody acts */
+};
+
+/* Why a partition is not fetched; several may hold at once. */
+enum pause_why {
+    PAUSE_LIMITS = 1,        /* limits.inflight, limits.inflight_bytes */
+    PAUSE_CONFIG = 2         /* its topic waits for somebody to mend the schema or the grants */
 };
 
 struct partition {
@@ -31,6 +38,8 @@ struct partition {
     bool posting;            /* that one is not answered yet */
     struct park_gate *gate;  /* of its rows in idem_parked; stays where it is while intake lives */
     uint64_t parked;         /* those rows when they were last counted, and what was parked since */
+    uint32_t pauses;         /* set of enum pause_why */
+    bool is_paused;          /* the source was told so */
 };
 
 struct partitions {
@@ -54,6 +63,13 @@ bool partition_start(struct partition *partition, uint64_t generation, int64_t s
 
 /* Not ours any more (or held again): items on their way belong to a former epoch from now on. */
 void partition_end(struct partition *partition, enum partition_state state);
+
+/* Sets or clears one reason; partitions_pause() tells the source. */
+void partition_pause(struct partition *partition, enum pause_why why, bool paused);
+
+/* Tells the source what changed: a partition is fetched while it has no reason to be paused. false: the source could
+ * not do it now, call again. Not from within a handler of the source. */
+bool partitions_pause(struct partitions *partitions, const struct source_port *source);
 
 /* Notes a delivered offset; grows the ring if it is full. false: out of memory. */
 bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN]);

@@ -10,7 +10,11 @@ enum down_why { DOWN_UNREACHABLE, DOWN_CONFIG, DOWN_WHY_COUNT };
 
 struct shared {
     atomic_uint_fast64_t *rule_commits;      /* by rule index: committed `first` outcomes (poison rule, details 1) */
+    atomic_uint_fast64_t *rule_judged;       /* by rule index: committed outcomes that a business row gave */
+    atomic_uint_fast64_t *commits, *losses;  /* by database: transactions committed, and lost with their connection */
     atomic_int *down;                        /* [database * DOWN_WHY_COUNT + why]: threads that cannot go on */
+    atomic_int *topic_down;                  /* by topic: workers that cannot apply it, for its schema or grants */
+    atomic_uint_fast64_t held, held_bytes;   /* records that wait in workers for such a topic, and their memory */
     atomic_bool fatal;                       /* an internal fault: the process ends with 70 */
 };
 

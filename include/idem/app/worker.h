@@ -23,6 +23,21 @@ struct worker_init {
     struct queue *done;                      /* finished and dropped items go back to intake */
 };
 
+/* Connections lost inside transactions; see src/app/blame.h. */
+struct losses {
+    uint32_t count;                          /* of the present segment */
+    uint64_t ever;                           /* of this worker */
+    uint64_t commits, foreign;               /* of the database, and losses of others in it, at the first of count */
+};
+
+/* Records of one topic that wait for its schema or grants; see src/app/hold.h. */
+struct topic_hold {
+    struct item_list items;                  /* in order */
+    int64_t due_us;                          /* when the oldest are tried again */
+    uint32_t tries;
+    bool down;                               /* told so */
+};
+
 struct worker {
     struct worker_init init;
     struct queue queue;                      /* from intake */
@@ -32,12 +47,14 @@ struct worker {
     struct segments segments;                /* parts of batch still to be run */
     struct txn_mode mode;                    /* of the present segment */
     uint32_t tries;                          /* failed attempts of the present segment */
-    uint32_t losses;                         /* connections lost in it */
+    struct losses losses;                    /* connections lost in it */
     int64_t due_us;                          /* not before */
     bool in_doubt;                           /* the present segment's COMMIT has to be settled */
     bool careful;                            /* the present batch locks first and waits for nobody */
     uint32_t lock_first_left;                /* batches still to be run with locks first */
     struct item_list aside;                  /* set aside, in order of delivery for each number */
+    struct topic_hold *holds;                /* by topic */
+    const struct topic *held;                /* whose hold gave the present batch, or NULL */
     int down;                                /* enum down_why it has reported, -1 = none */
 };
 
@@ -49,7 +66,7 @@ void worker_finish(struct worker *worker);
  * queued. */
 int64_t worker_step(struct worker *worker);
 
-/* Nothing queued, running or set aside. */
+/* Nothing queued, running, set aside or held. */
 bool worker_is_idle(struct worker *worker);
 
 #endif

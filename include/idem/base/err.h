@@ -11,14 +11,18 @@ enum err_class {
     ERR_NONE = 0,   /* done */
     ERR_RETRY,      /* roll back, run the same transaction again after a jittered pause (1213, ...) */
     ERR_LOCKED,     /* like ERR_RETRY, but a lock wait ran out (1205, 3572): somebody holds a row */
-    ERR_RECONNECT,  /* the connection is dead or the server cannot work now: new connection, back off */
+    ERR_RECONNECT,  /* the connection is dead: new connection, back off */
+    ERR_EXHAUSTED,  /* the server answers that it has no room (disk, memory, locks, connections: 1114, 1040, ...):
+                       rolled back, back off; no record is to blame */
     ERR_WRONG_SERVER, /* read-only server (1290, 1792, 1836): close, resolve again, next host */
     ERR_IN_DOUBT,   /* the answer to COMMIT is unknown: settle by claims, never COMMIT again */
     ERR_TOO_LARGE,  /* packet or transaction too large (1197, 1153, 2020): halve the batch */
     ERR_DATA,       /* the database refuses this record's data (1048, 1264, ...): `rejected` */
     ERR_UNIQUE,     /* 1062 on a business table */
     ERR_UNKNOWN,    /* a number in no list: halve; poison by the rule of two failures */
-    ERR_CONFIG,     /* schema, grants, password, partition missing: pause, stay up, retry */
+    ERR_SCHEMA,     /* what a rule needs is not there: table, column, index, grant on them (1142, 1146, 1054, ...): its
+                       topic pauses, the others go on, retry */
+    ERR_CONFIG,     /* password, database, session settings: pause, stay up, retry */
     ERR_FATAL       /* internal fault: stop the process with 70 */
 };
 

@@ -106,7 +106,8 @@ struct item {
     /* ---- over attempts ---------------------------------------------------------------------------------------- */
     uint32_t attempts;           /* transaction attempts so far, for the log */
     uint32_t failures;           /* failed alone with a number in no list */
-    uint64_t failure_mark;       /* worker's commit counter of the rule at that failure */
+    uint64_t failure_mark;       /* `first` outcomes of its rule when it failed so for the first time */
+    uint64_t failure_mark_judged; /* outcomes of its rule that a business row gave, at that time */
     int poison_number;           /* the number it failed with, once it is known to be poison */
     int64_t not_before_us;       /* set aside until then */
     uint32_t aside_count;        /* times set aside, for the back-off */

@@ -31,6 +31,9 @@ void segments_pop(struct segments *segments);
 /* Replaces the present segment (of two records or more) by its halves. */
 void segments_halve(struct segments *segments);
 
+/* Replaces it by what lies before `index` and what begins there; both must be within it. */
+void segments_split(struct segments *segments, uint32_t index);
+
 /* Replaces it by what lies before `index`, the record itself, and what lies after it. */
 void segments_cut(struct segments *segments, uint32_t index);
 

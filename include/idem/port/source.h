@@ -43,8 +43,11 @@ struct source_ops {
     /* Starts partitions that were held back, or moves running ones (seek). Not from within a handler. */
     enum err_class (*start)(void *self, const struct source_partition *partitions, uint32_t count,
                             struct err *err);
-    /* Pauses or resumes fetching of all assigned partitions. Idempotent. */
-    enum err_class (*pause)(void *self, bool paused, struct err *err);
+    /* Pauses or resumes fetching of these (offset is not looked at). Idempotent; lasts until the partition is started
+     * or assigned anew; those that are not assigned or not started are passed over. Records that were fetched already
+     * may still come. Not from within a handler. */
+    enum err_class (*pause)(void *self, const struct source_partition *partitions, uint32_t count, bool paused,
+                            struct err *err);
     /* Stores and commits. wait: blocks until the broker answered (revoke, stop), at most timeout_ms. */
     enum err_class (*commit)(void *self, const struct source_partition *partitions, uint32_t count,
                              bool wait, uint32_t timeout_ms, struct err *err);

@@ -29,6 +29,9 @@ struct store_tx_ops {
     /* Makes sure there is a usable connection (new if the last one was closed or broken), verified: not read-only,
      * READ COMMITTED, strict mode, no FOUND_ROWS. ERR_RECONNECT, ERR_WRONG_SERVER, ERR_CONFIG. */
     enum err_class (*open)(void *self, struct err *err);
+    /* Whether what proves the rows of the topic's rules still stands (unique indexes; looked at on every new connection
+     * and once a minute). ERR_SCHEMA if not. The session is open and idle, and stays so. */
+    enum err_class (*stands)(void *self, const struct topic *topic, struct err *err);
     /* Closes the connection (nothing is sent if it is broken). */
     void (*close)(void *self);
     /* Starts a transaction and reads the fence rows with a shared lock. *ret_current = all generations equal. */

@@ -61,9 +61,20 @@ static rd_kafka_topic_partition_list_t *started_list(struct kafka_source *source
         if (partition->started)
             rd_kafka_topic_partition_list_add(list, partition->topic, partition->number)->offset =
                 fetch_offset(partition->next);
-        partition->paused = false;       /* a new assign fetches again */
     }
     return list;
+}
+
+/* An assign fetches everything in it again, paused or not. */
+static void pause_again(struct kafka_source *source)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->assigned_count);
+    for (uint32_t i = 0; i < source->assigned_count; i++)
+        if (source->assigned[i].started && source->assigned[i].paused)
+            rd_kafka_topic_partition_list_add(list, source->assigned[i].topic, source->assigned[i].number);
+    if (list->cnt > 0)
+        rd_kafka_pause_partitions(source->consumer, list);
+    rd_kafka_topic_partition_list_destroy(list);
 }
 
 static rd_kafka_resp_err_t fetch_incrementally(struct kafka_source *source,
@@ -98,6 +109,7 @@ rd_kafka_resp_err_t fetch_started(struct kafka_source *source, const struct sour
     rd_kafka_topic_partition_list_t *list = started_list(source);
     rd_kafka_resp_err_t code = rd_kafka_assign(source->consumer, list);
     rd_kafka_topic_partition_list_destroy(list);
+    pause_again(source);
     return code;
 }
 
@@ -161,6 +173,7 @@ static void come(struct kafka_source *source, rd_kafka_topic_partition_list_t *l
         source->events.assigned(source->events.context, partitions, (uint32_t)list->cnt);
     for (int i = 0; i < list->cnt; i++) {
         struct assigned *added = assigned_add(source, list->elems[i].topic, list->elems[i].partition);
+        added->paused = false;
         added->started = partitions[i].offset != SOURCE_OFFSET_NONE;
         added->next = partitions[i].offset;
         added->committed = -1;

@@ -121,6 +121,7 @@ static enum err_class start(void *self, const struct source_partition *partition
         if (!partition)
             continue;            /* revoked meanwhile */
         partition->started = true;
+        partition->paused = false;
         partition->next = partitions[i].offset;
     }
     rd_kafka_resp_err_t code = fetch_started(source, partitions, count);
@@ -129,23 +130,25 @@ static enum err_class start(void *self, const struct source_partition *partition
     return ERR_NONE;
 }
 
-static enum err_class pause_all(void *self, bool paused, struct err *err)
+static enum err_class pause_some(void *self, const struct source_partition *partitions, uint32_t count, bool paused,
+                                 struct err *err)
 {
     struct kafka_source *source = self;
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->assigned_count);
-    for (uint32_t i = 0; i < source->assigned_count; i++) {
-        struct assigned *partition = &source->assigned[i];
-        if (!partition->started || partition->paused == paused)
-            continue;
-        rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
-        partition->paused = paused;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+    for (uint32_t i = 0; i < count; i++) {
+        char topic[TOPIC_MAX + 1] = "";
+        memcpy(topic, partitions[i].topic.at, partitions[i].topic.len);
+        struct assigned *partition = assigned_find(source, topic, partitions[i].partition);
+        if (partition && partition->started && partition->paused != paused)
+            rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
     }
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (list->cnt > 0)
         code = paused ? rd_kafka_pause_partitions(source->consumer, list)
                       : rd_kafka_resume_partitions(source->consumer, list);
+    for (int i = 0; i < list->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        assigned_find(source, list->elems[i].topic, list->elems[i].partition)->paused = paused;
     rd_kafka_topic_partition_list_destroy(list);
-    source->paused = paused;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return err_set(err, ERR_RECONNECT, (int)code, "pause", "%s", rd_kafka_err2str(code));
     return ERR_NONE;
@@ -222,7 +225,7 @@ static enum err_class close_consumer(void *self, uint32_t timeout_ms, struct err
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 static const struct source_ops ops = {
-    .poll = poll, .start = start, .pause = pause_all, .commit = commit, .range = range, .close = close_consumer,
+    .poll = poll, .start = start, .pause = pause_some, .commit = commit, .range = range, .close = close_consumer,
 };
 
 static void silent(const rd_kafka_t *consumer, int level, const char *facility, const char *text)

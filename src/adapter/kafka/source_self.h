@@ -25,7 +25,6 @@ struct kafka_source {
     rd_kafka_message_t *held;    /* the record that the caller looks at */
     struct assigned *assigned;
     uint32_t assigned_count, assigned_size;
-    bool paused;                 /* wanted by the caller */
     bool wakes;                  /* librdkafka before 2.2, without SASL: see wake_fetcher */
     bool closed;
     bool resubscribe;            /* the offsets of an assignment could not be read */

@@ -190,7 +190,7 @@ static enum err_class check_grants(struct checker *checker)
 {
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         enum err_class class = conn_run_text(checker->conn, needed[i], "grants", checker->err);
-        if (class == ERR_CONFIG && (checker->err->number == 1142 || checker->err->number == 1143))
+        if (class == ERR_SCHEMA && (checker->err->number == 1142 || checker->err->number == 1143))
             checker->sink(checker->context, SEVERITY_ERROR, "grants", "databases", checker->err->text);
         else if (class != ERR_NONE)
             return class;

@@ -188,7 +188,7 @@ static void set_options(struct conn *conn)
 static enum err_class connect_class(unsigned number)
 {
     enum err_class class = mysql_class(number, false);
-    return class == ERR_UNKNOWN || class == ERR_DATA ? ERR_CONFIG : class;
+    return class == ERR_UNKNOWN || class == ERR_DATA || class == ERR_SCHEMA ? ERR_CONFIG : class;
 }
 
 static enum err_class connect_host(struct conn *conn, struct err *err)
@@ -414,13 +414,7 @@ enum err_class conn_open(struct conn *conn, struct err *err)
 /* Errors that leave no session behind, whatever they mean for the transaction. */
 static bool session_is_gone(unsigned number)
 {
-    switch (number) {
-    case 1021: case 1030: case 1040: case 1047: case 1114: case 1203: case 1206: case 1226:
-        return false;
-    default:
-        return number == 0 || mysql_class(number, false) == ERR_RECONNECT || number == 2020 ||
-               number == 1153;
-    }
+    return number == 0 || mysql_class(number, false) == ERR_RECONNECT || number == 2020 || number == 1153;
 }
 
 static enum err_class fail(struct conn *conn, bool in_commit, const char *where, struct err *err)

@@ -174,7 +174,7 @@ static enum err_class run_all(struct conn *conn, bool dry_run, uint32_t to, migr
     enum err_class class = dry_run ? ERR_NONE : conn_run_text(conn, schema_table, "migrate", err);
     if (class == ERR_NONE)
         class = read_versions(conn, &stored, err);
-    if (dry_run && class == ERR_CONFIG && err->number == 1146)      /* nothing there yet */
+    if (dry_run && class == ERR_SCHEMA && err->number == 1146)      /* nothing there yet */
         class = ERR_NONE;
     for (uint32_t i = 0; i < migration_count && class == ERR_NONE; i++) {
         const struct migration *migration = &migrations[i];
@@ -234,7 +234,7 @@ enum err_class migrate_verify(struct conn *conn, bool *ret_newer, struct err *er
     if (class == ERR_NONE)
         class = read_versions(conn, &stored, err);
     conn_rollback(conn);
-    if (class == ERR_CONFIG && err->number == 1146)
+    if (class == ERR_SCHEMA && err->number == 1146)
         return err_set(err, ERR_CONFIG, 1146, "schema", "idemd's tables are missing: run idemctl migrate");
     for (uint32_t i = 0; i < migration_count && class == ERR_NONE; i++) {
         const struct stored_version *known = find_version(&stored, migrations[i].version);

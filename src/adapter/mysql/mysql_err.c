@@ -15,9 +15,11 @@ static const struct number_class table[] = {
     /* The transaction is gone, the same one may succeed. 3100, 3101: group replication refused it. */
     {1020, ERR_RETRY}, {1213, ERR_RETRY}, {1317, ERR_RETRY}, {1412, ERR_RETRY}, {1615, ERR_RETRY},
     {1969, ERR_RETRY}, {3024, ERR_RETRY}, {3100, ERR_RETRY}, {3101, ERR_RETRY},
-    /* The server cannot work now. */
-    {1021, ERR_RECONNECT}, {1030, ERR_RECONNECT}, {1040, ERR_RECONNECT}, {1047, ERR_RECONNECT},
-    {1114, ERR_RECONNECT}, {1203, ERR_RECONNECT}, {1206, ERR_RECONNECT}, {1226, ERR_RECONNECT},
+    /* The server lives and cannot work now: no disk, memory, threads, locks, connections. 1047: a node of a cluster
+     * that is not ready. 1026: writing a file failed. */
+    {1021, ERR_EXHAUSTED}, {1026, ERR_EXHAUSTED}, {1030, ERR_EXHAUSTED}, {1037, ERR_EXHAUSTED}, {1040, ERR_EXHAUSTED},
+    {1041, ERR_EXHAUSTED}, {1047, ERR_EXHAUSTED}, {1114, ERR_EXHAUSTED}, {1135, ERR_EXHAUSTED}, {1203, ERR_EXHAUSTED},
+    {1206, ERR_EXHAUSTED}, {1226, ERR_EXHAUSTED},
     /* The connection is gone. */
     {1053, ERR_RECONNECT}, {1077, ERR_RECONNECT}, {1079, ERR_RECONNECT}, {1080, ERR_RECONNECT},
     {1129, ERR_RECONNECT}, {1152, ERR_RECONNECT}, {1154, ERR_RECONNECT}, {1155, ERR_RECONNECT},
@@ -26,11 +28,12 @@ static const struct number_class table[] = {
     {3169, ERR_RECONNECT}, {4031, ERR_RECONNECT},
     /* Too much at once. */
     {1153, ERR_TOO_LARGE}, {1197, ERR_TOO_LARGE}, {2020, ERR_TOO_LARGE},
-    /* Somebody has to change the configuration, the schema or the grants. */
-    {1044, ERR_CONFIG}, {1045, ERR_CONFIG}, {1049, ERR_CONFIG}, {1054, ERR_CONFIG},
-    {1142, ERR_CONFIG}, {1143, ERR_CONFIG}, {1146, ERR_CONFIG}, {1176, ERR_CONFIG}, {1251, ERR_CONFIG},
-    {1526, ERR_CONFIG}, {1820, ERR_CONFIG}, {1862, ERR_CONFIG}, {2059, ERR_CONFIG},
-    {3118, ERR_CONFIG},
+    /* Somebody has to change the schema or the grants on it: only what uses them suffers. */
+    {1054, ERR_SCHEMA}, {1142, ERR_SCHEMA}, {1143, ERR_SCHEMA}, {1146, ERR_SCHEMA}, {1176, ERR_SCHEMA},
+    {1526, ERR_SCHEMA},
+    /* Somebody has to change the account, or the configuration of the database as a whole. */
+    {1044, ERR_CONFIG}, {1045, ERR_CONFIG}, {1049, ERR_CONFIG}, {1251, ERR_CONFIG}, {1820, ERR_CONFIG},
+    {1862, ERR_CONFIG}, {2059, ERR_CONFIG}, {3118, ERR_CONFIG},
     /* A replica. */
     {1290, ERR_WRONG_SERVER}, {1792, ERR_WRONG_SERVER}, {1836, ERR_WRONG_SERVER},
     /* The record's own data. */
@@ -57,7 +60,7 @@ static bool surely_rolled_back(unsigned number, enum err_class class)
 {
     if (number == 1317 || number == 1969 || number == 3024 || (number >= 2000 && number < 3000))
         return false;
-    return class != ERR_RECONNECT && class != ERR_UNKNOWN;
+    return class != ERR_RECONNECT && class != ERR_EXHAUSTED && class != ERR_UNKNOWN;
 }
 
 enum err_class mysql_class(unsigned number, bool in_commit)

@@ -373,20 +373,17 @@ static enum err_class index_stands(struct conn *conn, const struct transition *t
     if (best.columns > 0 && bytes_equal(bytes_text(best.name), transition->index) &&
         best.nullable != transition->set_based)
         return ERR_NONE;
-    return err_set(err, ERR_CONFIG, 0, "index", "unique index %.*s of %.*s is gone: nothing proves a row any more",
+    return err_set(err, ERR_SCHEMA, 0, "index", "unique index %.*s of %.*s is gone: nothing proves a row any more",
                    (int)transition->index.len, (const char *)transition->index.at, (int)transition->table.len,
                    (const char *)transition->table.at);
 }
 
-enum err_class schema_indexes_stand(struct conn *conn, const struct config *config, uint32_t database, struct err *err)
+enum err_class schema_indexes_stand(struct conn *conn, const struct topic *topic, struct err *err)
 {
     enum err_class class = conn_begin(conn, err);
-    for (uint32_t i = 0; i < config->topic_count && class == ERR_NONE; i++) {
-        const struct topic *topic = &config->topics[i];
-        for (uint32_t k = 0; topic->database == database && k < topic->rule_count; k++)
-            for (uint32_t t = 0; t < topic->rules[k].transition_count && class == ERR_NONE; t++)
-                class = index_stands(conn, &topic->rules[k].transitions[t], err);
-    }
+    for (uint32_t i = 0; i < topic->rule_count; i++)
+        for (uint32_t t = 0; t < topic->rules[i].transition_count && class == ERR_NONE; t++)
+            class = index_stands(conn, &topic->rules[i].transitions[t], err);
     conn_rollback(conn);
     return class;
 }

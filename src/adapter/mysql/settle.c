@@ -1,26 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /* settle: what became of a COMMIT whose answer was lost (design 3 step 8, details 4 "In doubt";
  * hazards M23, M36). The old session is made to go first: it could still be committing. COMMIT is
- * never sent again. */
+ * never sent again. A call waits a second at most: the worker calls again. */
 #include "store_self.h"
 
 #include "idem/adapter/clock.h"
 
 #include <time.h>
 
-enum { GONE_WAIT_US = 30000000, GONE_POLL_MS = 50, NO_SUCH_THREAD = 1094, NOT_OWNER = 1095 };
+enum {
+    GONE_WAIT_US = 30000000,         /* for the old session, since the doubt began */
+    ROUND_US = 1000000,              /* of which one call takes so much */
+    GONE_POLL_MS = 50,
+    NO_SUCH_THREAD = 1094, NOT_OWNER = 1095
+};
 
-static enum err_class session_listed(struct mysql_store *store, bool *ret_listed, struct err *err)
+/* What the old session does, as far as we may touch it. */
+enum session { SESSION_GONE, SESSION_IDLE, SESSION_COMMITTING };
+
+/* Columns of SHOW PROCESSLIST. The table of that name would be read through a temporary one, which may need the very
+ * disk that is full. */
+enum { LIST_ID, LIST_USER, LIST_HOST, LIST_DB, LIST_COMMAND, LIST_TIME, LIST_STATE, LIST_INFO };
+
+static enum err_class look_for_session(struct mysql_store *store, enum session *ret, struct err *err)
 {
     const struct conn_cell *cells;
     uint32_t columns;
-    struct buf *sql = store_sql(store);
-    buf_text(sql, "SELECT 1 FROM information_schema.PROCESSLIST WHERE ID=");
-    buf_uint(sql, store->doubt_thread);
-    enum err_class class = store_run(store, "settle", err);
+    enum err_class class = conn_run_text(store->conn, "SHOW PROCESSLIST", "settle", err);
     if (class)
         return class;
-    *ret_listed = conn_next(store->conn, &cells, &columns);
+    *ret = SESSION_GONE;
+    while (conn_next(store->conn, &cells, &columns)) {
+        if (columns <= LIST_INFO || cell_number(&cells[LIST_ID]) != store->doubt_thread)
+            continue;
+        bool commits = !cells[LIST_INFO].is_null && bytes_equal_nocase(cells[LIST_INFO].text, BYTES_LIT("COMMIT"));
+        *ret = commits ? SESSION_COMMITTING : SESSION_IDLE;
+    }
     conn_done(store->conn);
     return ERR_NONE;
 }
@@ -41,28 +56,30 @@ static enum err_class kill_session(struct mysql_store *store, struct err *err)
     return ERR_NONE;
 }
 
-/* Only on the server that had it: elsewhere the number is a stranger's. */
+/* Only on the server that had it: elsewhere the number is a stranger's. A session that is inside COMMIT is left to end
+ * by itself, for its client is gone: killed while it waits for space on a full disk, it leaves MariaDB a torn binary
+ * log that takes no transaction any more (MDEV-27803), and stops a MySQL whose binlog_error_action is ABORT_SERVER. */
 static enum err_class end_old_session(struct mysql_store *store, struct err *err)
 {
-    int64_t deadline = clock_mono_us() + GONE_WAIT_US;
-    bool listed = true, killed = false;
+    int64_t start = clock_mono_us();
+    enum session session = SESSION_GONE;
+    bool killed = false;
     if (strcmp(store->doubt_server, conn_server_uuid(store->conn)) != 0 ||
         store->doubt_thread == conn_thread_id(store->conn))
         return ERR_NONE;
-    while (listed && clock_mono_us() < deadline) {
-        enum err_class class = session_listed(store, &listed, err);
+    for (;;) {
+        enum err_class class = look_for_session(store, &session, err);
+        if (!class && session == SESSION_IDLE && !killed)
+            class = kill_session(store, err);
         if (class)
             return class;
-        if (listed && !killed) {
-            class = kill_session(store, err);
-            if (class)
-                return class;
-            killed = true;
-        } else if (listed) {
-            nanosleep(&(struct timespec){.tv_nsec = GONE_POLL_MS * 1000000L}, NULL);
-        }
+        killed = killed || session == SESSION_IDLE;
+        if (session == SESSION_GONE || clock_mono_us() - store->doubt_us >= GONE_WAIT_US)
+            return ERR_NONE;             /* the rows that it holds, or does not, decide */
+        if (clock_mono_us() - start >= ROUND_US)
+            return err_set(err, ERR_LOCKED, 0, "settle", "the old session is still there");
+        nanosleep(&(struct timespec){.tv_nsec = GONE_POLL_MS * 1000000L}, NULL);
     }
-    return ERR_NONE;
 }
 
 static enum err_class find_claim(struct mysql_store *store, uint32_t count,

@@ -73,16 +73,16 @@ static enum err_class make_buffers(struct mysql_store *store, struct err *err)
     return ERR_NONE;
 }
 
-/* Without its unique index a set-based UPDATE could move strangers: looked at on every connect and once a minute. */
-static enum err_class look_at_indexes(struct mysql_store *store, struct err *err)
+/* Without its unique index a set-based UPDATE could move strangers. */
+static enum err_class store_stands(void *self, const struct topic *topic, struct err *err)
 {
+    struct mysql_store *store = self;
     int64_t now_us = clock_mono_us();
-    if (now_us < store->look_us)
+    if (now_us < store->look_us[topic->index])
         return ERR_NONE;
-    uint32_t database = (uint32_t)(store->database - store->config->databases);
-    enum err_class class = schema_indexes_stand(store->conn, store->config, database, err);
+    enum err_class class = schema_indexes_stand(store->conn, topic, err);
     if (class == ERR_NONE)
-        store->look_us = now_us + LOOK_EVERY_US;
+        store->look_us[topic->index] = now_us + LOOK_EVERY_US;
     return class;
 }
 
@@ -95,10 +95,9 @@ static enum err_class store_open(void *self, struct err *err)
         return class;
     if (before != CONN_IDLE) {               /* another database may number its rules otherwise, and lack an index */
         memset(store->topics, 0, sizeof store->topics);
-        store->look_us = 0;
+        memset(store->look_us, 0, store->config->topic_count * sizeof *store->look_us);
     }
-    class = look_at_indexes(store, err);
-    return class ? class : make_buffers(store, err);
+    return make_buffers(store, err);
 }
 
 static void store_close(void *self)
@@ -208,6 +207,7 @@ static enum err_class store_commit(void *self, struct err *err)
     if (class == ERR_IN_DOUBT) {
         store->in_doubt = true;
         store->doubt_thread = thread;
+        store->doubt_us = clock_mono_us();
         memcpy(store->doubt_server, conn_server_uuid(store->conn),
                strlen(conn_server_uuid(store->conn)) + 1);
     }
@@ -221,7 +221,7 @@ static void store_rollback(void *self)
 }
 
 static const struct store_tx_ops tx_table = {
-    .open = store_open, .close = store_close, .begin = store_begin, .now = store_now,
+    .open = store_open, .stands = store_stands, .close = store_close, .begin = store_begin, .now = store_now,
     .savepoint = store_savepoint, .undo = store_undo, .commit = store_commit,
     .rollback = store_rollback, .settle = store_settle,
 };
@@ -241,7 +241,8 @@ struct mysql_store *mysql_store_create(const struct database_config *database,
     store->sorted = calloc(store->places, sizeof *store->sorted);
     store->rule_ids = calloc(store->places, sizeof *store->rule_ids);
     store->seen = calloc(store->places, sizeof *store->seen);
-    if (!store->conn || !store->sorted || !store->rule_ids || !store->seen) {
+    store->look_us = calloc(config->topic_count + 1, sizeof *store->look_us);
+    if (!store->conn || !store->look_us || !store->sorted || !store->rule_ids || !store->seen) {
         mysql_store_destroy(store);
         return NULL;
     }
@@ -258,6 +259,7 @@ void mysql_store_destroy(struct mysql_store *store)
     free(store->sorted);
     free(store->rule_ids);
     free(store->seen);
+    free(store->look_us);
     free(store);
 }
 

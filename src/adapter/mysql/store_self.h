@@ -29,9 +29,10 @@ struct mysql_store {
     uint32_t places;
     struct rule_topic topics[RULES_CACHED];
     uint32_t topic_next;             /* the place that is overwritten next */
-    int64_t look_us;                 /* when to look at the indexes again, CLOCK_MONOTONIC; 0 = at once */
+    int64_t *look_us;                /* by topic: when to look at its indexes again, CLOCK_MONOTONIC; 0 = at once */
     bool in_doubt;
     uint64_t doubt_thread;           /* session whose COMMIT was not answered */
+    int64_t doubt_us;                /* since when, CLOCK_MONOTONIC */
     char doubt_server[64];
 };
 
