@@ -50,12 +50,12 @@ class Servers:
 
 
 class World:
-    """What one test works with; close() ends all that the test started through it."""
+    """What one test works with; close() ends all that the test started through it. `server`: another than the session's."""
 
-    def __init__(self, servers, name, tmp):
+    def __init__(self, servers, name, tmp, server=None):
         self.name = name
         self.servers = servers
-        self.server = servers.db[name]
+        self.server = server or servers.db[name]
         self.binaries = servers.binaries(name)
         self.tmp = pathlib.Path(tmp)
         self._daemons = []
