@@ -2,6 +2,7 @@
 /* intake: see idem/app/intake.h. Records go down this file, completions come up; offsets and ownership are in
  * assignment.c. */
 #include "assignment.h"
+#include "guard.h"
 #include "parked.h"
 
 #include "idem/base/sha256.h"
@@ -21,7 +22,9 @@ bool intake_init(struct intake *intake, const struct intake_init *init)
     intake->chains = calloc(init->worker_count, sizeof *intake->chains);
     intake->first_worker = calloc(init->config->database_count, sizeof *intake->first_worker);
     intake->watches = calloc(init->config->database_count, sizeof *intake->watches);
-    if (!intake->chains || !intake->first_worker || !intake->watches) {
+    intake->guards = calloc(init->config->topic_count, sizeof *intake->guards);
+    if (!intake->chains || !intake->first_worker || !intake->watches || !intake->guards) {
+        free(intake->guards);
         free(intake->chains);
         free(intake->first_worker);
         free(intake->watches);
@@ -50,6 +53,7 @@ void intake_finish(struct intake *intake)
     free(intake->chains);
     free(intake->first_worker);
     free(intake->watches);
+    free(intake->guards);
 }
 
 /* ---- completions ----------------------------------------------------------------------------------------------- */
@@ -61,6 +65,8 @@ static void complete(struct intake *intake, struct item *item)
     intake->inflight_bytes -= item->block_size;
     if (item->parked.id)
         parked_completed(intake, item);
+    if (item->outcome != OUTCOME_NONE && !item->silent)
+        guard_note(intake, item);
     if (partition->epoch == item->epoch) {
         partition->inflight--;
         if (item->outcome != OUTCOME_NONE && !item->parked.id) {     /* NONE: fenced, its new owner has it */
@@ -345,6 +351,7 @@ bool intake_step(struct intake *intake, uint32_t wait_ms, struct err *err)
     intake_take_completions(intake);
     assignment_round(intake, false);
     parked_round(intake);
+    guard_round(intake);
     pause_round(intake);
     if (held_back(intake, wait_ms))
         return true;

@@ -11,7 +11,7 @@ static const char *const event_names[EVENT_COUNT] = {
     [EVENT_BISECT] = "bisect",         [EVENT_SET_ASIDE] = "set_aside",
     [EVENT_PAUSED] = "paused",         [EVENT_RESUMED] = "resumed",
     [EVENT_REWOUND] = "rewound",       [EVENT_DRAIN] = "drain",
-    [EVENT_ORPHANED] = "orphaned",
+    [EVENT_ORPHANED] = "orphaned",     [EVENT_DEAD_LETTER_FLOOD] = "dead_letter_flood",
 };
 
 static enum log_priority priority_of(enum outcome_level level)

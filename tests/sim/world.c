@@ -17,7 +17,7 @@ static const char head[] =
     "databases:\n"
     "  shop: {host: 127.0.0.1, database: shop, user: idemd, password: x, connections: 2}\n"
     "batch: {max: 16}\n"
-    "limits: {inflight: 64}\n"
+    "limits: {inflight: 64, dead_letter_share: 1}\n"
     "topics:\n";
 
 static const char topic_rules[] =

@@ -203,3 +203,22 @@ def test_killed_while_it_tries_again(world, point):
     assert len(shop.outbox("order.paid")) == 1 and len(shop.outbox("refund.due")) == 1
     assert [(r["outcome"], r["attempts"]) for r in shop.letters()] == [("applied_by_other", 1)]
     assert shop.db.value("SELECT COUNT(*) FROM idem_record WHERE status = 0") == 0
+
+
+def test_a_full_park_pauses_its_partition_only(world):
+    shop = Shop(world, partitions=2, topic_rules=rules(PARK), limits={"parked_max": 20, "inflight": 10},
+                batch={"max": 10})
+    shop.orders([f"N{i}" for i in range(50)])
+    daemon = shop.daemon()
+    shop.send(*[payment(f"F{i:03d}", partition=0) for i in range(200)])
+    event = daemon.wait_event("paused", why="full")
+    assert (event["topic"], event["partition"]) == (shop.topic, "0")
+    shop.send(*[payment(f"N{i}", partition=1) for i in range(50)])
+    daemon.wait_outcomes(50, outcome="first")
+    waiting = len(parked(shop))
+    assert 20 <= waiting <= 40, "no more than was on its way is parked beyond the limit"
+    shop.orders([f"F{i:03d}" for i in range(200)])
+    daemon.wait_outcomes(250, outcome="first")
+    daemon.wait_event("resumed", why="full")
+    wait_parked(shop, 0)
+    assert shop.counts() == (250, 250, 250, 250)

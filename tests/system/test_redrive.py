@@ -209,3 +209,33 @@ def test_new_letters_are_published_through_the_outbox(world):
             letter["outcome"], letter["cause"], letter["kafka_offset"])
         assert told["payload"].encode() == letter["payload"]
         assert row["aggregateid"] == (letter["biz_no"] or f"{shop.topic}/0/{told['offset']}".encode())
+
+
+def test_a_flood_of_letters_pauses_the_topic(world):
+    shop = Shop(world, limits={"inflight": 50, "dead_letter_share": 0.2}, batch={"max": 50})
+    shop.orders([f"N{i}" for i in range(200)])
+    daemon = shop.daemon()
+    shop.send(*[payment(f"N{i}") for i in range(100)], *[payment(f"UNKNOWN{i}") for i in range(2000)])
+    event = daemon.wait_event("paused", why="flood")
+    assert event["topic"] == shop.topic and daemon.select("dead_letter_flood")[0]["topic"] == shop.topic
+    assert len(daemon.outcomes(outcome="first")) == 100
+    assert daemon.stop() == 0
+    letters = len(shop.letters())
+    assert 25 <= letters < 500, "it stops soon after one fifth"
+    shop.orders([f"UNKNOWN{i}" for i in range(2000)])      # somebody found out why
+    again = shop.daemon()
+    again.wait_outcomes(2000 - letters, outcome="first")
+    done = shop.world.idemctl(shop.config, "dead-letter", "redrive", "--outcome", "not_found")
+    assert done.code == 0
+    again.wait_outcomes(2000, outcome="first")
+    wait_parked(shop, 0)
+    assert shop.counts() == (2100, 2100, 2100, 2100)
+
+
+def test_one_bad_record_is_no_flood(world):
+    shop = Shop(world, limits={"dead_letter_share": 0.2})
+    shop.orders(["N1"])
+    daemon = shop.daemon()
+    shop.send(*[payment(f"UNKNOWN{i}") for i in range(60)], payment("N1"))
+    daemon.wait_outcomes(1, outcome="first")
+    assert not daemon.select("paused")

@@ -9,6 +9,7 @@
 #include "idem/app/partitions.h"
 #include "idem/app/pool.h"
 #include "idem/app/worker.h"
+#include "idem/core/flood.h"
 #include "idem/port/parser.h"
 #include "idem/port/source.h"
 
@@ -35,6 +36,12 @@ struct parked_watch {
     uint32_t out;                        /* its records on their way */
 };
 
+/* What protects the operator from rules or producers gone wrong, by topic. */
+struct topic_guard {
+    struct flood flood;
+    bool flooded;
+};
+
 struct intake {
     struct intake_init init;
     struct partitions partitions;
@@ -53,6 +60,7 @@ struct intake {
     uint64_t assignments;                /* number of the last one */
     struct keeper_job *deferred;         /* take-overs answered while the source could not be called */
     struct parked_watch *watches;        /* by database */
+    struct topic_guard *guards;          /* by topic */
     uint64_t finished;                   /* records done since start */
 };
 

@@ -20,7 +20,9 @@ enum partition_state {
 /* Why a partition is not fetched; several may hold at once. */
 enum pause_why {
     PAUSE_LIMITS = 1,        /* limits.inflight, limits.inflight_bytes */
-    PAUSE_CONFIG = 2         /* its topic waits for somebody to mend the schema or the grants */
+    PAUSE_CONFIG = 2,        /* its topic waits for somebody to mend the schema or the grants */
+    PAUSE_FLOOD = 4,         /* too many of its topic's records became dead letters: until the process starts anew */
+    PAUSE_FULL = 8           /* limits.parked_max of its records wait in idem_parked */
 };
 
 struct partition {

@@ -15,6 +15,7 @@ struct shared {
     atomic_int *down;                        /* [database * DOWN_WHY_COUNT + why]: threads that cannot go on */
     atomic_int *topic_down;                  /* by topic: workers that cannot apply it, for its schema or grants */
     atomic_uint_fast64_t held, held_bytes;   /* records that wait in workers for such a topic, and their memory */
+    atomic_int floods, full;                 /* topics paused by a flood of letters, partitions by a full park */
     atomic_bool fatal;                       /* an internal fault: the process ends with 70 */
 };
 
