@@ -74,6 +74,7 @@ void conn_done(struct conn *conn);                         /* frees the stored r
 
 /* Facts of the present session. */
 bool conn_is_mariadb(const struct conn *conn);
+bool conn_writable(const struct conn *conn);               /* not read_only, super_read_only, innodb_read_only */
 uint32_t conn_version(const struct conn *conn);            /* 101119, 90704: major*10000 + minor*100 + patch */
 uint64_t conn_thread_id(const struct conn *conn);
 /* @@server_uuid (MySQL) or @@server_uid; "" if there is none. */

@@ -3,30 +3,11 @@
 #include "idem/adapter/kafka_fetch.h"
 
 #include "message.h"
-#include "properties.h"
+#include "tool.h"
 
 #include "idem/adapter/clock.h"
 
 #include <stdlib.h>
-
-static rd_kafka_t *open_consumer(const struct config *config, struct err *err)
-{
-    char text[512];
-    rd_kafka_conf_t *conf = properties_make(config, false, err);
-    if (!conf)
-        return NULL;
-    rd_kafka_conf_set(conf, "group.id", "idemctl", NULL, 0);
-    rd_kafka_conf_set(conf, "enable.auto.commit", "false", NULL, 0);
-    rd_kafka_conf_set(conf, "auto.offset.reset", "error", NULL, 0);
-    rd_kafka_conf_set(conf, "enable.partition.eof", "true", NULL, 0);
-    rd_kafka_conf_set(conf, "log_level", "0", NULL, 0);
-    rd_kafka_t *consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
-    if (!consumer) {
-        rd_kafka_conf_destroy(conf);
-        err_set(err, ERR_CONFIG, 0, "kafka", "%s", text);
-    }
-    return consumer;
-}
 
 static enum err_class keep(const rd_kafka_message_t *message, struct arena *arena, struct record *ret,
                            struct err *err)
@@ -80,7 +61,7 @@ enum err_class kafka_fetch_one(const struct config *config, struct bytes topic, 
     if (topic.len > TOPIC_MAX)
         return err_set(err, ERR_CONFIG, 0, "fetch", "topic name too long");
     memcpy(name, topic.at, topic.len);
-    rd_kafka_t *consumer = open_consumer(config, err);
+    rd_kafka_t *consumer = tool_open(config, err);
     if (!consumer)
         return err->class;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);

@@ -555,6 +555,11 @@ bool conn_is_mariadb(const struct conn *conn)
     return conn->mariadb;
 }
 
+bool conn_writable(const struct conn *conn)
+{
+    return conn->writable;
+}
+
 uint32_t conn_version(const struct conn *conn)
 {
     return conn->version;

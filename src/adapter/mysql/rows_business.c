@@ -139,29 +139,28 @@ static void put_join(struct buf *sql, const struct transition *t, uint32_t first
     }
 }
 
-static void put_update_list(struct mysql_store *store, const struct rule *rule,
-                            const struct transition *t, uint32_t count)
+static void put_update_list(struct buf *sql, const struct conn *conn, const struct rule *rule,
+                            const struct transition *t, struct item *const *items, uint32_t count)
 {
-    struct buf *sql = &store->sql;
     uint32_t cells = cell_count(rule, t), cell = t->where_count + t->require_count;
     buf_text(sql, "UPDATE ");
-    list_open(sql, store->conn, cells);
+    list_open(sql, conn, cells);
     for (uint32_t i = 0; i < count; i++) {
-        const struct item *item = store->sorted[i];
+        const struct item *item = items[i];
         uint32_t at = 0;
-        list_row_open(sql, store->conn, i == 0);
+        list_row_open(sql, conn, i == 0);
         put_cells(sql, item, t->where, t->where_count, false, &at);
         put_cells(sql, item, t->require, t->require_count, false, &at);
         put_cells(sql, item, t->set, t->set_count, true, &at);
-        list_row_close(sql, store->conn);
+        list_row_close(sql, conn);
     }
-    list_close(sql, store->conn, cells);
+    list_close(sql, conn, cells);
     put_join(sql, t, 0);
     put_state_change(sql, t);
     for (uint32_t i = 0; i < t->set_count; i++) {
         put_set_name(sql, t->set[i].column);
         if (is_constant(rule, &t->set[i]))
-            typed_literal(sql, &t->set[i].type, value_of(store->sorted[0], &t->set[i]));
+            typed_literal(sql, &t->set[i].type, value_of(items[0], &t->set[i]));
         else
             typed_set_cell(sql, &t->set[i].type, cell++);
     }
@@ -171,7 +170,16 @@ static void put_update_list(struct mysql_store *store, const struct rule *rule,
         buf_text(sql, " AND ");
         typed_equals_cell(sql, t->require[i].column, &t->require[i].type, t->where_count + i, false);
     }
-    list_condition(sql, store->conn);
+    list_condition(sql, conn);
+}
+
+void store_write_update(struct buf *sql, const struct conn *conn, const struct rule *rule, uint32_t index,
+                        struct item *const *items, uint32_t count)
+{
+    if (count == 1)
+        put_update_one(sql, &rule->transitions[index], items[0]);
+    else
+        put_update_list(sql, conn, rule, &rule->transitions[index], items, count);
 }
 
 enum err_class store_update(void *self, const struct rule *rule, uint32_t index,
@@ -190,11 +198,7 @@ enum err_class store_update(void *self, const struct rule *rule, uint32_t index,
         *ret_affected = 0;
         return ERR_NONE;
     }
-    (void)store_sql(store);
-    if (matching == 1)
-        put_update_one(&store->sql, t, store->sorted[0]);
-    else
-        put_update_list(store, rule, t, matching);
+    store_write_update(store_sql(store), store->conn, rule, index, store->sorted, matching);
     class = store_run(store, "update", err);
     if (class)
         return class;

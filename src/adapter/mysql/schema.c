@@ -329,7 +329,8 @@ static void put_rule(struct buf *sql, const struct rule *rule, const char *betwe
     }
 }
 
-/* rule.id: looked up, or made. A lost race makes it once all the same: the index decides. */
+/* rule.id: looked up, or made. A lost race makes it once all the same: the index decides. Its refusal is answer enough:
+ * ON DUPLICATE KEY UPDATE would ask for a right that the daemon does not have (details 4). */
 static enum err_class register_rule(struct reader *reader, struct rule *rule)
 {
     char block[SQL_MAX], insert_block[SQL_MAX];
@@ -343,9 +344,9 @@ static enum err_class register_rule(struct reader *reader, struct rule *rule)
     buf_init(&insert, insert_block, sizeof insert_block);
     buf_text(&insert, "INSERT INTO idem_rule (topic, rule, biz_type, action) VALUES (");
     put_rule(&insert, rule, ", ");
-    buf_text(&insert, ") ON DUPLICATE KEY UPDATE rule = idem_rule.rule");
+    buf_char(&insert, ')');
     class = conn_run(reader->conn, buf_view(&insert), "rules", reader->err);
-    if (class == ERR_NONE)
+    if (class == ERR_NONE || class == ERR_UNIQUE)
         class = read_number(reader, buf_view(&select), &rule->id);
     return class;
 }

@@ -93,6 +93,10 @@ extern const struct store_park_ops store_park_table;
 enum err_class store_update(void *self, const struct rule *rule, uint32_t index,
                             struct item *const *items, uint32_t count, uint64_t *ret_affected,
                             struct err *err);
+/* Appends the UPDATE of the rule's transition `index` for these items, 1 or more, whose values must fit; check asks the
+ * server for the plan of the same text. */
+void store_write_update(struct buf *sql, const struct conn *conn, const struct rule *rule, uint32_t index,
+                        struct item *const *items, uint32_t count);
 enum err_class store_lock(void *self, const struct rule *rule, uint32_t index,
                           struct item *const *items, uint32_t count, bool skip_locked,
                           struct arena *scratch, struct err *err);
