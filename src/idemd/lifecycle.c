@@ -10,6 +10,7 @@
 #include "startup.h"
 #include "wire.h"
 
+#include "idem/adapter/journal.h"
 #include "idem/adapter/notify.h"
 
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct life {
     struct wire wire;
     int64_t deadline_us;             /* of the start */
     bool ready;
+    log_sink *sink;              /* NULL: standard error */
 };
 
 static int64_t now_us(const struct life *life)
@@ -124,7 +126,7 @@ static int run_wired(struct life *life)
     bool stopped = false;
     struct err err = {0};
     enum err_class class =
-        wire_init(&life->wire, life->config, life->env, &life->report, NULL, NULL, &err);
+        wire_init(&life->wire, life->config, life->env, &life->report, life->sink, NULL, &err);
     if (class != ERR_NONE) {
         say_lost(life, &err);
         return class == ERR_CONFIG ? EXIT_CONFIG : EXIT_INTERNAL;
@@ -145,7 +147,8 @@ int lifecycle_run(struct config *config, const struct env_port *env)
     life->config = config;
     life->env = env;
     life->deadline_us = env->mono_us(env->self) + (int64_t)config->start_timeout_ms * 1000;
-    report_init(&life->report, config, env, NULL, NULL);
+    life->sink = journal_is_stderr() ? journal_sink : NULL;
+    report_init(&life->report, config, env, life->sink, NULL);
     if (!signals_start(NULL, NULL)) {
         free(life);
         return EXIT_INTERNAL;
