@@ -166,6 +166,43 @@ def test_integer_and_boolean_identity_and_time_columns(world):
     assert str(shop.order("T1")["paid_at"])[:23] == expected
 
 
+def test_the_identity_is_a_moment_in_the_shops_zone(world):
+    """Stored as the shop's local time, compared as the moment that it is, whatever zone the callback is written in."""
+    changed = rules()
+    rule = changed["rules"][0]
+    rule["key"] = ["header Idempotency-Key"]
+    rule["fields"]["at"] = {"at": "/paid_at", "type": "time", "format": "rfc3339"}
+    rule["identity"] = {"paid_at": "at"}
+    rule["fingerprint"]["fields"] = ["/order_no", "amount", "at"]
+    rule["transition"]["set"] = {"paid_at": "at"}
+    rule["insert"] = []
+    shop = Shop(world, topic_rules=changed)
+    shop.config["databases"]["shop"]["time_zone"] = "+08:00"
+    shop.orders(["Z1"])
+    daemon = shop.daemon()
+    shop.send(payment("Z1", key="first-key", paid_at="2026-12-01T03:00:00.125+08:00"),
+              payment("Z1", key="same-moment", paid_at="2026-11-30T19:00:00.125Z"),
+              payment("Z1", key="another-moment", paid_at="2026-12-01T03:00:00.126+08:00"))
+    daemon.wait_outcomes(3)
+    got = {o["key"]: (o["outcome"], o.get("cause", "")) for o in daemon.outcomes()}
+    assert got == {"first-key": ("first", ""), "same-moment": ("already_applied", ""),
+                   "another-moment": ("applied_by_other", "identity_mismatch")}
+    assert str(shop.order("Z1")["paid_at"])[:23] == "2026-12-01 03:00:00.125"
+
+
+def test_a_date_is_no_moment(world):
+    changed = rules()
+    rule = changed["rules"][0]
+    rule["fields"]["at"] = {"at": "/paid_at", "type": "time", "format": "rfc3339"}
+    rule["transition"]["require"] = {"paid_on": "at"}
+    shop = Shop(world, topic_rules=changed)
+    shop.db.exec("ALTER TABLE orders ADD paid_on DATE NULL")
+    found = shop.world.idemctl(shop.config, "--json", "check").json["findings"]
+    assert [f["code"] for f in found if f["severity"] == "error"] == ["column_type"]
+    daemon = shop.daemon()
+    assert daemon.wait_exit() == 78
+
+
 def test_a_unique_index_lost_while_running_pauses_and_touches_no_stranger(world):
     shop = Shop(world)
     shop.orders(["L1"])

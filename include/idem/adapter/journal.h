@@ -10,7 +10,8 @@
 bool journal_is_stderr(void);
 
 /* A log_sink: MESSAGE = the line, PRIORITY = its level, SYSLOG_IDENTIFIER = idemd, and IDEM_<FIELD> for every field
- * but ts and level. What the journal does not take goes to standard error. The context is not looked at. Thread-safe. */
+ * but ts and level. What the journal does not take goes to standard error. The context is not looked at. Thread-safe.
+ */
 void journal_sink(void *context, struct bytes lines);
 
 #endif

@@ -170,9 +170,20 @@ static enum err_class read_column(struct reader *reader, struct bytes table, str
     return class;
 }
 
-/* Compared in SQL and in memory: floats and JSON cannot be. */
+static bool is_moment(const struct rule *rule, const struct column_value *value)
+{
+    const struct expr *expr = value->expr == NO_EXPR ? NULL : &rule->exprs[value->expr];
+    return expr && expr->source == EXPR_FIELD && rule->fields[expr->field].type == FIELD_TIME;
+}
+
+/* Compared in SQL and in memory: floats and JSON cannot be. A DATE has lost the moment: which day it was depends on
+ * the zone, and near midnight a retry would be taken for a second payment. */
 static void check_comparable(struct reader *reader, struct bytes table, const struct column_value *value)
 {
+    if (value->type.kind == COLUMN_TIME && value->type.is_date && is_moment(reader->rule, value))
+        tell(reader, SEVERITY_ERROR, "column_type",
+             "column %.*s.%.*s is a DATE: no time compares with it exactly (take a DATETIME, or the day as text)",
+             (int)table.len, (const char *)table.at, (int)value->column.len, (const char *)value->column.at);
     if (value->type.kind == COLUMN_OTHER)
         tell(reader, SEVERITY_ERROR, "column_type", "column %.*s.%.*s has a type that cannot be compared exactly",
              (int)table.len, (const char *)table.at, (int)value->column.len, (const char *)value->column.at);
