@@ -15,7 +15,8 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"check", command_check, "[--offline]", "rules against the live schema, server settings, plans"},
+    {"check", command_check, "[--offline]",
+     "rules against the live schema: types, indexes, plans, grants, states, settings, retention"},
     {"migrate", command_migrate, "[--dry-run] [--to N]", "makes or updates idemd's own tables"},
     {"explain", command_explain, "--topic T (--file F | --partition P --offset O) [--key K] [--header K=V]...",
      "what would happen to this record now; changes nothing"},

@@ -2,6 +2,10 @@
 /* print: rows of a query as JSON or as aligned text, for every subcommand. Never asks the database. */
 #include "print.h"
 
+#include "idem/core/evaluate.h"
+
+#include "idem/adapter/json.h"
+
 #include <stdlib.h>
 
 enum { DATABASE_WIDTH = 12 };
@@ -73,10 +77,22 @@ static void put_plain(enum print_kind kind, struct bytes text, FILE *to)
         put_hex(text, to);
 }
 
+/* Whoever edits a table by hand may leave anything there: the document stays JSON all the same. */
+static bool is_object(struct bytes text)
+{
+    struct parsed parsed = {.cause = CAUSE_BODY};
+    struct json_parser *json = json_parser_create(text.len);
+    if (!json)
+        return false;
+    struct parser_port parser = json_parser_port(json);
+    bool good = parser.parse(parser.self, text, &parsed) && parsed.cause == CAUSE_NONE;
+    json_parser_destroy(json);
+    return good;
+}
+
 static void put_json(enum print_kind kind, struct bytes text, FILE *to)
 {
-    bool is_json = kind == PRINT_JSON && text.len > 0 && (text.at[0] == '{' || text.at[0] == '[');
-    if (kind == PRINT_NUMBER || is_json) {
+    if (kind == PRINT_NUMBER || (kind == PRINT_JSON && is_object(text))) {
         fwrite(text.at, 1, text.len, to);
         return;
     }

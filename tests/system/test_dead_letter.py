@@ -93,6 +93,16 @@ def test_a_failure_on_the_way_prints_no_half_document(world):
     assert told.code == 78 and told.stdout == "", "the fourth part of the story failed"
 
 
+def test_a_row_state_that_is_no_json_leaves_the_document_whole(world):
+    shop = Shop(world)
+    found = letter(shop.db, "N1")
+    show = ["--json", "dead-letter", "show", str(found)]
+    assert world.idemctl(shop.config, *show).json["row_state"] == {"status": "CLOSED"}
+    for broken in ('{"status":', '{"a":1} ,"x":2', "[", "text"):
+        shop.db.exec("UPDATE idem_dead_letter SET row_state = %s", [broken])
+        assert world.idemctl(shop.config, *show).json["row_state"] == broken
+
+
 def two_shops(world):
     shop = Shop(world)
     other = world.create_database()

@@ -125,3 +125,17 @@ def test_exit_codes_of_mistakes(world):
     shop.config["topics"][shop.topic]["rules"][0]["ttl"] = "soon"
     checked = world.idemd_check(shop.config)
     assert checked.code == 78 and "ttl" in checked.stderr
+
+
+def test_help_names_every_option(world):
+    run = world.binaries.run
+    assert run("idemctl", "--version").stdout.startswith("idemctl ")
+    assert "not supported yet" in run("idemctl", "--help").stdout
+    for command, options in {
+            "check": "--offline", "migrate": "--dry-run --to", "explain": "--topic --file --partition --offset --key --header",
+            "key": "--biz-no --payload", "dead-letter": "--outcome --cause --rule --biz-type --biz-no --topic --state --since --until"
+            " --limit --payload"}.items():
+        told = run("idemctl", "-c", "/nowhere", command, "--help")
+        assert told.code == 0 and all(option in told.stdout for option in options.split()), told
+    for wrong in ([], ["-c"], ["-c", "/nowhere"], ["--colour", "check"], ["check"]):
+        assert run("idemctl", *wrong).code == 64, wrong
