@@ -194,7 +194,7 @@ struct fake_source {
     struct source_events events;
     int instance;
     bool assigned[PARTITIONS], started[PARTITIONS];
-    int64_t next[PARTITIONS];
+    int64_t next[PARTITIONS], committed[PARTITIONS];
     bool paused[PARTITIONS];
     int turn;
 };

@@ -42,6 +42,17 @@ static void assigned_remove(struct kafka_source *source, const char *topic, int3
         *gone = source->assigned[--source->assigned_count];
 }
 
+void unpause(struct kafka_source *source, struct assigned *partition)
+{
+    if (!partition->paused)
+        return;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, partition->topic, partition->number);
+    rd_kafka_resume_partitions(source->consumer, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    partition->paused = false;
+}
+
 static bool is_cooperative(const struct kafka_source *source)
 {
     const char *protocol = rd_kafka_rebalance_protocol(source->consumer);
@@ -65,18 +76,6 @@ static rd_kafka_topic_partition_list_t *started_list(struct kafka_source *source
     return list;
 }
 
-/* An assign fetches everything in it again, paused or not. */
-static void pause_again(struct kafka_source *source)
-{
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)source->assigned_count);
-    for (uint32_t i = 0; i < source->assigned_count; i++)
-        if (source->assigned[i].started && source->assigned[i].paused)
-            rd_kafka_topic_partition_list_add(list, source->assigned[i].topic, source->assigned[i].number);
-    if (list->cnt > 0)
-        rd_kafka_pause_partitions(source->consumer, list);
-    rd_kafka_topic_partition_list_destroy(list);
-}
-
 static rd_kafka_resp_err_t fetch_incrementally(struct kafka_source *source,
                                                const struct source_partition *changed, uint32_t count)
 {
@@ -88,7 +87,6 @@ static rd_kafka_resp_err_t fetch_incrementally(struct kafka_source *source,
         struct assigned *partition = assigned_find(source, topic, changed[i].partition);
         if (!partition)
             continue;
-        partition->paused = false;
         rd_kafka_topic_partition_list_add(list, topic, partition->number)->offset = fetch_offset(partition->next);
     }
     /* Taken out first where they were fetched already: one call cannot move a position. */
@@ -109,7 +107,6 @@ rd_kafka_resp_err_t fetch_started(struct kafka_source *source, const struct sour
     rd_kafka_topic_partition_list_t *list = started_list(source);
     rd_kafka_resp_err_t code = rd_kafka_assign(source->consumer, list);
     rd_kafka_topic_partition_list_destroy(list);
-    pause_again(source);
     return code;
 }
 
@@ -193,6 +190,8 @@ static void go(struct kafka_source *source, rd_kafka_topic_partition_list_t *lis
     rd_kafka_topic_partition_list_t *fetched = rd_kafka_topic_partition_list_new(list->cnt);
     for (int i = 0; i < list->cnt; i++) {
         struct assigned *gone = assigned_find(source, list->elems[i].topic, list->elems[i].partition);
+        if (gone)
+            unpause(source, gone);       /* or it would stand still when it comes back */
         if (gone && gone->started)
             rd_kafka_topic_partition_list_add(fetched, gone->topic, gone->number);
         assigned_remove(source, list->elems[i].topic, list->elems[i].partition);

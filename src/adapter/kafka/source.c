@@ -120,8 +120,8 @@ static enum err_class start(void *self, const struct source_partition *partition
         struct assigned *partition = assigned_find(source, topic, partitions[i].partition);
         if (!partition)
             continue;            /* revoked meanwhile */
+        unpause(source, partition);
         partition->started = true;
-        partition->paused = false;
         partition->next = partitions[i].offset;
     }
     rd_kafka_resp_err_t code = fetch_started(source, partitions, count);

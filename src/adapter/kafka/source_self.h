@@ -35,6 +35,10 @@ struct kafka_source {
 
 struct assigned *assigned_find(struct kafka_source *source, const char *topic, int32_t number);
 
+/* librdkafka keeps a pause over unassign and assign, and resuming what is not paused rewinds (hazards K1): called
+ * before a partition is given up or moved, once. */
+void unpause(struct kafka_source *source, struct assigned *partition);
+
 /* The rebalance callback; its opaque is the source. */
 void rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t *list,
                void *opaque);
