@@ -172,6 +172,12 @@ static void progress_done(struct intake *intake, const struct keeper_job *job, b
     free(committed);
 }
 
+static void stand_still(struct partition *partition, enum halt_why why)
+{
+    partition_end(partition, PARTITION_STOPPED);
+    partition->halt = why;
+}
+
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
 /* Partitions of a cancelled take-over that are still ours ask again. */
@@ -193,7 +199,7 @@ static void start_now(struct intake *intake, const struct keeper_job *job)
     if (count > 0 &&
         intake->init.source->ops->start(intake->init.source->self, started, count, &err) != ERR_NONE)
         for (uint32_t i = 0; i < job->count; i++)
-            partition_end(&intake->partitions.slots[job->slots[i]], PARTITION_STOPPED);
+            stand_still(&intake->partitions.slots[job->slots[i]], HALT_FAULT);
     free(started);
 }
 
@@ -365,6 +371,7 @@ static void revoked(void *context, const struct source_partition *partitions, ui
     struct intake *intake = context;
     for (uint32_t i = 0; i < intake->init.config->database_count; i++)
         keeper_cancel_take_overs(&intake->init.keepers[i]);
+    intake->joined = intake->joined && !lost;    /* out of the group, until the next assignment */
     if (!lost) {
         /* Stopping: intake_stop() has drained already, as long as there was time. */
         int64_t deadline = now_us(intake) + (intake->stopping ? 0 : REVOKE_WAIT_US);
@@ -388,7 +395,7 @@ static void stopped(void *context, const struct source_partition *gone, const ch
     if (slot == UINT32_MAX)
         return;
     say(intake, EVENT_PAUSED, &intake->partitions.slots[slot], gone->offset, LEVEL_ERR, why);
-    partition_end(&intake->partitions.slots[slot], PARTITION_STOPPED);
+    stand_still(&intake->partitions.slots[slot], halt_why_parse(why));
 }
 
 struct source_events intake_events(struct intake *intake)

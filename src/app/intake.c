@@ -208,7 +208,6 @@ static void send_down(struct intake *intake, struct item *item)
     item->generation = partition->generation;
     item->partition = partition->number;
     item->gate = partition->gate;
-    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
     partition->inflight++;
     intake->inflight++;
     intake->inflight_bytes += item->block_size;
@@ -222,6 +221,7 @@ bool intake_take_parked(struct intake *intake, uint32_t slot, const struct ledge
     if (!item)
         return false;
     item->slot = slot;
+    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
     send_down(intake, item);
     return true;
 }
@@ -241,7 +241,8 @@ static bool accept(struct intake *intake, const struct record *record)
     if (!item)
         return false;
     sha256(record->value, digest);
-    if (!partition_deliver(partition, record->offset, digest))
+    item->polled_us = intake->init.env->mono_us(intake->init.env->self);
+    if (!partition_deliver(partition, record->offset, digest, item->polled_us))
         return false;
     item->slot = slot;
     send_down(intake, item);

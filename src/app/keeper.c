@@ -7,18 +7,33 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { DOWN_BASE_MS = 100, DOWN_CAP_MS = 5000 };
+enum {
+    DOWN_BASE_MS = 100, DOWN_CAP_MS = 5000,
+    COUNT_LIMIT = 1000,              /* rows of one look: a few milliseconds, and some pages of the table */
+    COUNT_PAUSE_US = 50000           /* between two looks of one count */
+};
+
+static const int64_t count_every_us[LEDGER_LIST_COUNT] = {
+    [LEDGER_LETTERS] = 30000000, [LEDGER_PARKED] = 5000000};
 
 void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
                  const struct env_port *env, const struct report_port *report)
 {
     pthread_condattr_t attributes;
-    *keeper = (struct keeper){.database = database, .ledger = ledger, .env = env, .report = report};
+    *keeper = (struct keeper){.database = database, .ledger = ledger, .env = env, .report = report, .down = -1};
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&keeper->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+}
+
+void keeper_watch(struct keeper *keeper, uint32_t ping_every_ms, struct tally *tally)
+{
+    keeper->ping_every_us = (int64_t)ping_every_ms * 1000;
+    keeper->tally = tally;
+    /* The start has looked just now. */
+    atomic_store(&keeper->answered_us, keeper->env->mono_us(keeper->env->self));
 }
 
 static void free_list(struct keeper_job *job)
@@ -166,23 +181,32 @@ bool keeper_is_idle(struct keeper *keeper)
     return idle;
 }
 
-bool keeper_has_answered(struct keeper *keeper)
+int keeper_database_down(struct keeper *keeper, int64_t silence_us)
 {
-    pthread_mutex_lock(&keeper->lock);
-    bool answered = keeper->answered;
-    pthread_mutex_unlock(&keeper->lock);
-    return answered;
+    int down = atomic_load(&keeper->down);
+    int64_t silent = keeper->env->mono_us(keeper->env->self) - atomic_load(&keeper->answered_us);
+    return down < 0 && silent > silence_us ? DOWN_UNREACHABLE : down;
 }
 
-static void say(struct keeper *keeper, enum report_event event, enum outcome_level level,
-                const struct err *err)
+static void say(struct keeper *keeper, enum report_event event, int why, const struct err *err)
 {
     struct report_fields fields = REPORT_FIELDS_INIT;
-    fields.level = level;
+    fields.level = event == EVENT_PAUSED ? LEVEL_ERR : LEVEL_INFO;
     fields.database = keeper->database;
-    fields.why = err && (err->class == ERR_CONFIG || err->class == ERR_SCHEMA) ? "config" : "unreachable";
+    fields.why = why == DOWN_CONFIG ? "config" : "unreachable";
     fields.err = err;
     keeper->report->event(keeper->report->self, event, &fields);
+}
+
+static void set_down(struct keeper *keeper, int why, const struct err *err)
+{
+    int before = atomic_exchange(&keeper->down, why);
+    if (before == why)
+        return;
+    if (before >= 0)
+        say(keeper, EVENT_RESUMED, before, NULL);
+    if (why >= 0)
+        say(keeper, EVENT_PAUSED, why, err);
 }
 
 static void failed(struct keeper *keeper, const struct err *err)
@@ -191,23 +215,17 @@ static void failed(struct keeper *keeper, const struct err *err)
     keeper->due_us = keeper->env->mono_us(keeper->env->self) +
                      (int64_t)retry_delay_ms(++keeper->tries, DOWN_BASE_MS, DOWN_CAP_MS,
                                              keeper->env->random(keeper->env->self)) * 1000;
-    if (!keeper->down && keeper->tries > 1) {    /* once may be a stale connection */
-        keeper->down = true;
-        say(keeper, EVENT_PAUSED, LEVEL_ERR, err);
-    }
+    if (keeper->tries > 1)           /* once may be a stale connection */
+        set_down(keeper, err->class == ERR_CONFIG || err->class == ERR_SCHEMA ? DOWN_CONFIG : DOWN_UNREACHABLE,
+                 err);
 }
 
 static void worked(struct keeper *keeper)
 {
     keeper->tries = 0;
     keeper->due_us = 0;
-    pthread_mutex_lock(&keeper->lock);
-    keeper->answered = true;
-    pthread_mutex_unlock(&keeper->lock);
-    if (keeper->down) {
-        keeper->down = false;
-        say(keeper, EVENT_RESUMED, LEVEL_INFO, NULL);
-    }
+    atomic_store(&keeper->answered_us, keeper->env->mono_us(keeper->env->self));
+    set_down(keeper, -1, NULL);
 }
 
 static enum err_class run(struct keeper *keeper, struct keeper_job *job, struct err *err)
@@ -265,11 +283,76 @@ static bool has_job(struct keeper *keeper)
     return has;
 }
 
-int64_t keeper_step(struct keeper *keeper)
+/* ---- looking --------------------------------------------------------------------------------------------------- */
+
+/* What is counted next: the list that is being counted, else the one whose time comes first. */
+static enum ledger_list next_list(const struct keeper *keeper)
+{
+    if (keeper->counting)
+        return keeper->tally->list;
+    return keeper->count_us[LEDGER_PARKED] < keeper->count_us[LEDGER_LETTERS] ? LEDGER_PARKED : LEDGER_LETTERS;
+}
+
+/* One part of a list, so that a job never waits long. An error is the next ping's business. */
+static void count_part(struct keeper *keeper, enum ledger_list list)
+{
+    const struct ledger_ops *ops = keeper->ledger->ops;
+    struct err err = {0};
+    bool end = false;
+    if (!keeper->counting) {
+        tally_begin(keeper->tally, list);
+        keeper->count_after = 0;
+    }
+    enum err_class class = ops->open(keeper->ledger->self, &err);
+    if (class == ERR_NONE)
+        class = ops->count(keeper->ledger->self, list, &keeper->count_after, COUNT_LIMIT, tally_add, keeper->tally,
+                           &end, &err);
+    if (class == ERR_NONE)
+        worked(keeper);
+    if (class == ERR_NONE && end)
+        tally_publish(keeper->tally);
+    keeper->counting = class == ERR_NONE && !end;
+    keeper->count_us[list] = keeper->env->mono_us(keeper->env->self) +
+                             (keeper->counting ? COUNT_PAUSE_US : count_every_us[list]);
+}
+
+static void ping(struct keeper *keeper)
+{
+    struct err err = {0};
+    enum err_class class = keeper->ledger->ops->open(keeper->ledger->self, &err);
+    if (class == ERR_NONE)
+        class = keeper->ledger->ops->ping(keeper->ledger->self, &err);
+    if (class == ERR_NONE)
+        worked(keeper);
+    else
+        failed(keeper, &err);
+}
+
+/* Without a job: is the database there, and what stands in its lists? */
+static int64_t look(struct keeper *keeper)
+{
+    if (keeper->ping_every_us == 0)
+        return INT64_MAX;
+    int64_t now = keeper->env->mono_us(keeper->env->self);
+    if (keeper->due_us > now)
+        return keeper->due_us;
+    if (keeper->tries > 0 || now - atomic_load(&keeper->answered_us) >= keeper->ping_every_us)
+        ping(keeper);
+    else if (keeper->tally && now >= keeper->count_us[next_list(keeper)])
+        count_part(keeper, next_list(keeper));
+    if (keeper->due_us > now)
+        return keeper->due_us;
+    int64_t due = atomic_load(&keeper->answered_us) + keeper->ping_every_us;
+    if (keeper->tally && keeper->count_us[next_list(keeper)] < due)
+        due = keeper->count_us[next_list(keeper)];
+    return due > now ? due : now;        /* never 0, which means an answer */
+}
+
+static int64_t step(struct keeper *keeper)
 {
     struct err err = {0};
     if (!has_job(keeper))
-        return INT64_MAX;
+        return look(keeper);
     struct keeper_job *job = first_job(keeper);
     if (!job) {                          /* cancelled */
         finish_first(keeper, false);
@@ -286,13 +369,19 @@ int64_t keeper_step(struct keeper *keeper)
     return 0;
 }
 
+int64_t keeper_step(struct keeper *keeper)
+{
+    int64_t due = step(keeper);
+    keeper->backing_off = keeper->due_us > 0 && due == keeper->due_us;
+    return due;
+}
+
 void keeper_wait(struct keeper *keeper, int64_t until_us)
 {
     struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
     int timed_out = 0;
     pthread_mutex_lock(&keeper->lock);
-    bool backing_off = until_us != INT64_MAX;    /* then a new job changes nothing */
-    while ((backing_off || !keeper->head) && !keeper->poked && !timed_out) {
+    while ((keeper->backing_off || !keeper->head) && !keeper->poked && !timed_out) {
         if (until_us == INT64_MAX)
             pthread_cond_wait(&keeper->changed, &keeper->lock);
         else

@@ -9,6 +9,25 @@ enum {
     PAUSE_AT_ONCE = 64           /* partitions in one call to the source */
 };
 
+static const char *const halt_names[HALT_WHY_COUNT] = {
+    [HALT_CONFIG] = "config",           [HALT_UNREACHABLE] = "unreachable", [HALT_FLOOD] = "flood",
+    [HALT_FULL] = "full",               [HALT_OPERATOR] = "operator",       [HALT_OFFSET_GONE] = "offset_gone",
+    [HALT_RECREATED] = "recreated",     [HALT_FAULT] = "fault",
+};
+
+const char *halt_why_name(enum halt_why why)
+{
+    return halt_names[why];
+}
+
+enum halt_why halt_why_parse(const char *name)
+{
+    uint32_t at = 0;
+    while (at < HALT_FAULT && strcmp(halt_names[at], name) != 0)
+        at++;
+    return (enum halt_why)at;
+}
+
 void partitions_init(struct partitions *partitions)
 {
     *partitions = (struct partitions){0};
@@ -122,9 +141,10 @@ bool partitions_pause(struct partitions *partitions, const struct source_port *s
     return true;
 }
 
-bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN])
+bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN],
+                       int64_t now_us)
 {
-    if (offsets_deliver(&partition->offsets, offset, hash))
+    if (offsets_deliver(&partition->offsets, offset, hash, now_us))
         return true;
     uint32_t places = partition->places * 2;
     struct offset_slot *ring = calloc(places, sizeof *ring);
@@ -134,5 +154,19 @@ bool partition_deliver(struct partition *partition, int64_t offset, const uint8_
     free(partition->ring);
     partition->ring = ring;
     partition->places = places;
-    return offsets_deliver(&partition->offsets, offset, hash);
+    return offsets_deliver(&partition->offsets, offset, hash, now_us);
+}
+
+/* PAUSE_LIMITS is no alarm: it passes with the load. */
+uint32_t partition_halts(const struct partition *partition)
+{
+    static const struct {
+        enum pause_why pause;
+        enum halt_why halt;
+    } alarms[] = {{PAUSE_CONFIG, HALT_CONFIG}, {PAUSE_FLOOD, HALT_FLOOD}, {PAUSE_FULL, HALT_FULL}};
+    uint32_t halts = partition->state == PARTITION_STOPPED ? 1u << partition->halt : 0;
+    for (size_t i = 0; i < sizeof alarms / sizeof *alarms; i++)
+        if (partition->pauses & alarms[i].pause)
+            halts |= 1u << alarms[i].halt;
+    return halts;
 }

@@ -454,13 +454,29 @@ static bool is_outage(enum err_class class)
            class == ERR_CONFIG;
 }
 
+static enum report_tx result_of(enum txn_end end, const struct err *err)
+{
+    switch (end) {
+    case TXN_COMMITTED: return REPORT_TX_COMMITTED;
+    case TXN_FENCED: return REPORT_TX_FENCED;
+    case TXN_ERROR: return err->class == ERR_IN_DOUBT ? REPORT_TX_IN_DOUBT : REPORT_TX_ROLLED_BACK;
+    case TXN_DIFFERS:
+    case TXN_WAITING:
+    case TXN_CULPRIT: break;
+    }
+    return REPORT_TX_ROLLED_BACK;
+}
+
 static void attempt(struct worker *worker, const struct segment *segment)
 {
     struct err err = {0};
     uint32_t bad = 0, count = segment->to - segment->from;
+    int64_t began = worker_now(worker);
     for (uint32_t i = segment->from; i < segment->to; i++)
         worker->batch[i]->attempts++;
     enum txn_end end = txn_attempt(&worker->txn, worker->batch + segment->from, count, worker->mode, &bad, &err);
+    worker->init.report->transaction(worker->init.report->self, worker->init.database, result_of(end, &err), count,
+                                     worker_now(worker) - began);
     if (end != TXN_ERROR || !is_outage(err.class))
         down_set(worker, -1, NULL);
     switch (end) {

@@ -22,7 +22,7 @@ bool offsets_is_new(const struct offsets *offsets, int64_t offset)
     return offset > offsets->last_offset && offset >= offsets->next;
 }
 
-bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN])
+bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN], int64_t now_us)
 {
     if (offsets->tail - offsets->head > offsets->mask)
         return false;
@@ -32,7 +32,18 @@ bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash
     added->offset = offset;
     added->finished = false;
     memcpy(added->hash, hash, OFFSET_HASH_LEN);
+    added->at_ms = (uint32_t)(now_us / 1000);
     return true;
+}
+
+int64_t offsets_low(const struct offsets *offsets)
+{
+    return offsets->next < 0 && !offsets_idle(offsets) ? slot(offsets, offsets->head)->offset : offsets->next;
+}
+
+uint32_t offsets_oldest_ms(const struct offsets *offsets, int64_t now_us)
+{
+    return offsets_idle(offsets) ? 0 : (uint32_t)(now_us / 1000) - slot(offsets, offsets->head)->at_ms;
 }
 
 static struct offset_slot *find(const struct offsets *offsets, int64_t offset)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* lifecycle: see lifecycle.h. Start order: databases, then the consumer, then threads; READY once the group is
- * joined. Stop order: intake drains and leaves the group, threads end. A reaper ends the process after stop_timeout
+/* lifecycle: see lifecycle.h. Start order: the listener (who waits for a server is healthy, and not ready), databases,
+ * then the consumer, then threads; READY once the group is joined. Stop order: not ready at once, intake drains and
+ * leaves the group, threads end, the listener goes last. A reaper ends the process after stop_timeout
  * whatever a library does (details 1, Stopping). */
 #include "lifecycle.h"
 
@@ -8,8 +9,10 @@
 #include "reaper.h"
 #include "signals.h"
 #include "startup.h"
+#include "web.h"
 #include "wire.h"
 
+#include "idem/adapter/http.h"
 #include "idem/adapter/journal.h"
 #include "idem/adapter/notify.h"
 
@@ -18,6 +21,7 @@
 
 enum {
     ROUND_MS = 100,
+    GAUGES_EVERY_US = 500000,
     THREAD_STALL_US = 120000000      /* a step that long is stuck: lock wait and read timeouts are far below */
 };
 
@@ -28,7 +32,14 @@ struct life {
     struct wire wire;
     int64_t deadline_us;             /* of the start */
     bool ready;
-    log_sink *sink;              /* NULL: standard error */
+    log_sink *sink;                  /* NULL: standard error */
+    struct meters *meters;
+    struct gauges gauges;
+    int64_t gauges_us;               /* when they were taken */
+    struct health health;
+    struct pulse pulse;              /* of this thread */
+    struct web web;
+    struct http *http;               /* NULL: no listener */
 };
 
 static int64_t now_us(const struct life *life)
@@ -43,6 +54,7 @@ static void say_start(struct life *life)
     log_int(log, "pid", getpid());
     log_field(log, "group", life->config->kafka.group);
     log_field(log, "config", life->config->path);
+    log_text(log, "http", life->http ? http_address(life->http) : NULL);
     report_line_end(&life->report);
 }
 
@@ -55,20 +67,31 @@ static void say_stop(struct life *life, int code)
     report_line_end(&life->report);
 }
 
-static void say_lost(struct life *life, const struct err *err)
+static void say_lost(struct life *life, const char *why, const struct err *err)
 {
     struct log_batch *log = report_line(&life->report, LOG_PRIORITY_ERR, "paused");
-    log_text(log, "why", "unreachable");
+    log_text(log, "why", why);
     log_text(log, "class", err_class_name(err->class));
     log_int(log, "errno", err->number);
     log_text(log, "error", err->text);
     report_line_end(&life->report);
 }
 
+static void take_gauges(struct life *life, bool now)
+{
+    if (!now && now_us(life) - life->gauges_us < GAUGES_EVERY_US)
+        return;
+    life->gauges_us = now_us(life);
+    gauges_take(&life->gauges, &life->wire.intake);
+}
+
 static void become_ready(struct life *life)
 {
     life->ready = true;
-    report_line(&life->report, LOG_PRIORITY_INFO, "ready");
+    take_gauges(life, true);
+    atomic_store(&life->health.joined, true);
+    struct log_batch *log = report_line(&life->report, LOG_PRIORITY_INFO, "ready");
+    log_text(log, "http", life->http ? http_address(life->http) : NULL);
     report_line_end(&life->report);
     notify_ready();
     notify_status("consuming");
@@ -80,6 +103,18 @@ static void refuse_reload(struct life *life)
     struct log_batch *log = report_line(&life->report, LOG_PRIORITY_WARNING, "reload_refused");
     log_text(log, "why", "not supported yet: restart to load the file again");
     report_line_end(&life->report);
+    meter_reload(&life->report.meter, false);
+}
+
+/* Every thread, this one included, waits or moves: the watchdog is fed, and /healthz says so. Any thread may ask. A
+ * process that starts waits for servers; one that stops is ended by its reaper. */
+static bool is_alive(void *context)
+{
+    struct life *life = context;
+    if (!atomic_load(&life->health.attached) || atomic_load(&life->health.stopping))
+        return true;
+    return pulses_are_fresh(&life->pulse, 1, now_us(life), THREAD_STALL_US) &&
+           threads_alive(&life->wire.threads, THREAD_STALL_US);
 }
 
 /* Rounds until somebody says stop. Returns the exit code. */
@@ -90,19 +125,22 @@ static int rounds(struct life *life)
         if (atomic_load(&life->wire.shared.fatal))
             return EXIT_INTERNAL;
         if (!intake_step(&life->wire.intake, ROUND_MS, &err)) {
-            say_lost(life, &err);
+            say_lost(life, err.class == ERR_CONFIG ? "config" : "unreachable", &err);
             return err.class == ERR_FATAL ? EXIT_INTERNAL : EXIT_LOST;
         }
+        atomic_store(&life->pulse.busy_since_us, now_us(life));
         if (!life->ready && life->wire.intake.joined)
             become_ready(life);
+        atomic_store(&life->health.joined, life->wire.intake.joined);
+        take_gauges(life, false);
         if (!life->ready && now_us(life) > life->deadline_us) {
             err_set(&err, ERR_RECONNECT, 0, "start", "the group was not joined within start_timeout");
-            say_lost(life, &err);
+            say_lost(life, err.class == ERR_CONFIG ? "config" : "unreachable", &err);
             return EXIT_UNREACHABLE;
         }
         if (signals_take_hangup())
             refuse_reload(life);
-        if (threads_alive(&life->wire.threads, THREAD_STALL_US))
+        if (is_alive(life))
             notify_watchdog();
     }
     return EXIT_DRAINED;
@@ -112,7 +150,10 @@ static int run_threads(struct life *life)
 {
     if (!threads_start(&life->wire.threads))
         return EXIT_INTERNAL;
+    atomic_store(&life->pulse.busy_since_us, now_us(life));
+    health_attach(&life->health, &life->wire.shared, life->wire.keepers);
     int code = rounds(life);
+    atomic_store(&life->health.stopping, true);
     notify_stopping();
     reaper_start(life->config->stop_timeout_ms, &life->wire.threads, code);
     if (code != EXIT_INTERNAL)
@@ -126,9 +167,9 @@ static int run_wired(struct life *life)
     bool stopped = false;
     struct err err = {0};
     enum err_class class =
-        wire_init(&life->wire, life->config, life->env, &life->report, life->sink, NULL, &err);
+        wire_init(&life->wire, life->config, life->env, &life->report, life->meters, life->sink, NULL, &err);
     if (class != ERR_NONE) {
-        say_lost(life, &err);
+        say_lost(life, err.class == ERR_CONFIG ? "config" : "unreachable", &err);
         return class == ERR_CONFIG ? EXIT_CONFIG : EXIT_INTERNAL;
     }
     int code = startup_topics(life->config, life->wire.intake.init.source, life->env, &life->report,
@@ -138,30 +179,71 @@ static int run_wired(struct life *life)
     return run_threads(life);
 }
 
-int lifecycle_run(struct config *config, const struct env_port *env)
+/* A signal asks to stop: whoever asks whether we are ready hears it at once, not when the round is over. */
+static void stop_is_wanted(void *context)
+{
+    struct life *life = context;
+    if (signals_stop_wanted())
+        atomic_store(&life->health.stopping, true);
+}
+
+static bool make_parts(struct life *life)
+{
+    life->meters = meters_create(life->config);
+    if (!life->meters || !report_init(&life->report, life->config, life->env, life->meters, life->sink, NULL) ||
+        !gauges_init(&life->gauges, life->config))
+        return false;
+    health_init(&life->health, life->config, &life->gauges);
+    life->web = (struct web){.config = life->config, .meters = life->meters, .gauges = &life->gauges,
+                             .health = &life->health, .wire = &life->wire, .alive = is_alive, .context = life};
+    return true;
+}
+
+/* Returns an exit code. An address that is taken does not become free by waiting: 78. */
+static int start_listener(struct life *life)
+{
+    struct err err = {0};
+    if (life->config->http.listen.len == 0)
+        return EXIT_DRAINED;
+    life->http = http_start(&life->config->http, web_answer, &life->web, &err);
+    if (life->http)
+        return EXIT_DRAINED;
+    say_lost(life, err.class == ERR_CONFIG ? "config" : "fault", &err);
+    return err.class == ERR_CONFIG ? EXIT_CONFIG : EXIT_INTERNAL;
+}
+
+static int run(struct life *life)
 {
     bool stopped = false;
+    int code = start_listener(life);
+    say_start(life);
+    if (code == EXIT_DRAINED) {
+        notify_status("waiting for databases");
+        code = startup_databases(life->config, life->env, &life->report, life->deadline_us, signals_stop_wanted,
+                                 &stopped);
+    }
+    if (code == EXIT_DRAINED && !stopped)
+        code = run_wired(life);
+    say_stop(life, code);
+    return code;
+}
+
+int lifecycle_run(struct config *config, const struct env_port *env)
+{
+    int code = EXIT_INTERNAL;
     struct life *life = calloc(1, sizeof *life);
     if (!life)
-        return EXIT_INTERNAL;
+        return code;
     life->config = config;
     life->env = env;
     life->deadline_us = env->mono_us(env->self) + (int64_t)config->start_timeout_ms * 1000;
     life->sink = journal_is_stderr() ? journal_sink : NULL;
-    report_init(&life->report, config, env, life->sink, NULL);
-    if (!signals_start(NULL, NULL)) {
-        free(life);
-        return EXIT_INTERNAL;
-    }
-    say_start(life);
-    notify_status("waiting for databases");
-    int code = startup_databases(config, env, &life->report, life->deadline_us, signals_stop_wanted,
-                                 &stopped);
-    if (code == EXIT_DRAINED && !stopped)
-        code = run_wired(life);
-    say_stop(life, code);
+    if (make_parts(life) && signals_start(stop_is_wanted, life))
+        code = run(life);
+    http_stop(life->http);
     if (life->wire.config)
         wire_finish(&life->wire);
-    free(life);
-    return code;
+    gauges_finish(&life->gauges);
+    meters_destroy(life->meters);
+    return code;                     /* life itself stays: the thread that waits for signals knows it */
 }

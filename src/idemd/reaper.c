@@ -20,7 +20,7 @@ static void *reap(void *unused)
     (void)unused;
     while (nanosleep(&left, &left) != 0)
         continue;
-    _exit(threads_alive(reaper.threads, 0) ? reaper.code : EXIT_LOST);
+    _exit(threads_are_working(reaper.threads) ? EXIT_LOST : reaper.code);
 }
 
 void reaper_start(uint32_t timeout_ms, const struct threads *threads, int code)

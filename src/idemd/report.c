@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report: see report.h. Field names and their order: design section 7, Log. */
+/* report: see report.h. Field names and their order: design section 7, Log. One look at the clock serves the outcomes
+ * of a batch: they became true at one moment, its COMMIT. */
 #include "report.h"
 
 #include <stdlib.h>
@@ -83,9 +84,12 @@ static void outcome(void *self, const struct item *item, int64_t took_us, uint32
     struct report *report = self;
     struct log_batch *log = &report->log;
     enum log_priority priority = priority_of(outcome_row(item->outcome)->level);
+    if (report->wall_ms == 0)
+        report->wall_ms = report->env->wall_ms(report->env->self);
+    meter_outcome(&report->meter, item, report->wall_ms);
     if (!is_wanted(report, priority) || !is_sampled(report, item->outcome))
         return;
-    log_begin(log, report->env->wall_ms(report->env->self), priority, "outcome");
+    log_begin(log, report->wall_ms, priority, "outcome");
     log_text(log, "outcome", outcome_name(item->outcome));
     if (item->outcome == OUTCOME_DUPLICATE)
         log_text(log, "first_outcome", outcome_name(item->first_outcome));
@@ -129,6 +133,7 @@ static void event(void *self, enum report_event number, const struct report_fiel
     struct report *report = self;
     struct log_batch *log = &report->log;
     enum log_priority priority = priority_of(fields->level);
+    meter_event(&report->meter, number, fields);
     if (!is_wanted(report, priority))
         return;
     log_begin(log, report->env->wall_ms(report->env->self), priority, event_names[number]);
@@ -147,20 +152,30 @@ static void event(void *self, enum report_event number, const struct report_fiel
     log_flush(log);
 }
 
+static void transaction(void *self, uint32_t database, enum report_tx result, uint32_t records, int64_t took_us)
+{
+    struct report *report = self;
+    meter_transaction(&report->meter, database, result, records, took_us);
+}
+
 static void flush(void *self)
 {
     struct report *report = self;
+    report->wall_ms = 0;
     log_flush(&report->log);
 }
 
-void report_init(struct report *report, const struct config *config, const struct env_port *env,
-                 log_sink *sink, void *context)
+bool report_init(struct report *report, const struct config *config, const struct env_port *env,
+                 struct meters *meters, log_sink *sink, void *context)
 {
-    report->port = (struct report_port){.self = report, .outcome = outcome, .event = event, .flush = flush};
+    report->port = (struct report_port){.self = report, .outcome = outcome, .event = event,
+                                        .transaction = transaction, .flush = flush};
     report->config = config;
     report->env = env;
     report->skipped = 0;
+    report->wall_ms = 0;
     log_init(&report->log, sink, context);
+    return meter_init(&report->meter, meters);
 }
 
 struct log_batch *report_line(struct report *report, enum log_priority priority, const char *event_name)

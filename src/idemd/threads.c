@@ -86,7 +86,11 @@ void threads_stop(struct threads *threads)
         keeper_poke(&threads->keepers[i]);
     for (uint32_t i = 0; i < threads->started; i++)
         pthread_join(threads->ids[i], NULL);
-    threads->started = 0;        /* the reaper may look just now */
+    threads->started = 0;
+}
+
+void threads_finish(struct threads *threads)
+{
     free(threads->ids);
     free(threads->pulses);
     free(threads->starts);
@@ -97,10 +101,11 @@ void threads_stop(struct threads *threads)
 
 bool threads_alive(const struct threads *threads, int64_t limit_us)
 {
-    for (uint32_t i = 0; i < threads->started; i++) {
-        int64_t since = atomic_load(&threads->pulses[i].busy_since_us);
-        if (since > 0 && now_us(threads) - since > limit_us)
-            return false;
-    }
-    return true;
+    return pulses_are_fresh(threads->pulses, threads->started, now_us(threads), limit_us);
+}
+
+bool threads_are_working(const struct threads *threads)
+{
+    uint32_t workers = threads->started < threads->worker_count ? threads->started : threads->worker_count;
+    return !pulses_are_fresh(threads->pulses, workers, now_us(threads), 0);
 }

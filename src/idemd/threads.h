@@ -3,14 +3,9 @@
 #ifndef IDEMD_THREADS_H
 #define IDEMD_THREADS_H
 
-#include "idem/app/intake.h"
+#include "idem/app/health.h"
 
 #include <pthread.h>
-
-/* What one thread shows the watchdog. */
-struct pulse {
-    atomic_int_least64_t busy_since_us;      /* 0 = waiting */
-};
 
 struct threads {
     struct worker *workers;
@@ -22,17 +17,23 @@ struct threads {
     pthread_t *ids;                          /* workers, then keepers */
     struct pulse *pulses;
     struct thread_start *starts;
-    uint32_t started;
+    _Atomic uint32_t started;
     atomic_bool stopping;
 };
 
-/* Everything is borrowed until threads_stop. false: no thread or memory; those started are stopped again. */
+/* Everything is borrowed until threads_finish. false: no thread or memory; those started are stopped again. */
 bool threads_start(struct threads *threads);
 
-/* Asks all to end after their present step and waits for them. */
+/* Asks all to end after their present step and waits for them. Others may still ask threads_alive(). */
 void threads_stop(struct threads *threads);
+
+/* After threads_stop(), when nobody asks any more; also if they were never started. */
+void threads_finish(struct threads *threads);
 
 /* Every thread waits or began its present step less than limit_us ago. */
 bool threads_alive(const struct threads *threads, int64_t limit_us);
+
+/* Some worker is in a step: it may be in a transaction. Keepers do not count, what they write is repeated. */
+bool threads_are_working(const struct threads *threads);
 
 #endif

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ASSIGN_WAIT_MS = 5000 };      /* far below max.poll.interval.ms */
+enum {
+    ASSIGN_WAIT_MS = 5000,       /* far below max.poll.interval.ms */
+    PING_EVERY_MS = 2000         /* an idle database: how soon readiness knows that it is gone */
+};
 
 static void wait_for_work(void *context, uint32_t timeout_ms)
 {
@@ -22,8 +25,10 @@ static void wait_for_work(void *context, uint32_t timeout_ms)
 static struct report *make_report(const struct wire *wire)
 {
     struct report *report = malloc(sizeof *report);
-    if (report)
-        report_init(report, wire->config, &wire->env, wire->sink, wire->sink_context);
+    if (report && !report_init(report, wire->config, &wire->env, wire->meters, wire->sink, wire->sink_context)) {
+        free(report);
+        return NULL;
+    }
     return report;
 }
 
@@ -69,6 +74,9 @@ static bool make_keeper(struct wire *wire, uint32_t database)
     keeper_init(&wire->keepers[database], config->name, mysql_ledger_port(wire->ledgers[database]),
                 &wire->env, &wire->keeper_reports[database]->port);
     wire->keepers_made++;
+    if (!tally_init(&wire->tallies[database], wire->config, database))
+        return false;
+    keeper_watch(&wire->keepers[database], PING_EVERY_MS, &wire->tallies[database]);
     return true;
 }
 
@@ -83,6 +91,7 @@ static bool make_tables(struct wire *wire)
     wire->ledgers = calloc(config->database_count, sizeof(struct mysql_ledger *));
     wire->keepers = calloc(config->database_count, sizeof *wire->keepers);
     wire->keeper_reports = calloc(config->database_count, sizeof(struct report *));
+    wire->tallies = calloc(config->database_count, sizeof *wire->tallies);
     wire->shared.rule_commits = calloc(config->rule_count + 1, sizeof *wire->shared.rule_commits);
     wire->shared.rule_judged = calloc(config->rule_count + 1, sizeof *wire->shared.rule_judged);
     wire->shared.commits = calloc(config->database_count, sizeof *wire->shared.commits);
@@ -90,8 +99,8 @@ static bool make_tables(struct wire *wire)
     wire->shared.topic_down = calloc(config->topic_count, sizeof *wire->shared.topic_down);
     wire->shared.down = calloc((size_t)config->database_count * DOWN_WHY_COUNT, sizeof *wire->shared.down);
     return wire->stores && wire->workers && wire->worker_reports && wire->ledgers && wire->keepers &&
-           wire->keeper_reports && wire->shared.rule_commits && wire->shared.rule_judged && wire->shared.commits &&
-           wire->shared.losses && wire->shared.topic_down && wire->shared.down;
+           wire->keeper_reports && wire->tallies && wire->shared.rule_commits && wire->shared.rule_judged &&
+           wire->shared.commits && wire->shared.losses && wire->shared.topic_down && wire->shared.down;
 }
 
 static bool make_intake(struct wire *wire)
@@ -137,9 +146,10 @@ static bool make_parts(struct wire *wire)
 }
 
 enum err_class wire_init(struct wire *wire, struct config *config, const struct env_port *env,
-                         struct report *report, log_sink *sink, void *sink_context, struct err *err)
+                         struct report *report, struct meters *meters, log_sink *sink, void *sink_context,
+                         struct err *err)
 {
-    *wire = (struct wire){.config = config, .env = *env, .report = report, .sink = sink,
+    *wire = (struct wire){.config = config, .env = *env, .report = report, .meters = meters, .sink = sink,
                           .sink_context = sink_context};
     if (!make_parts(wire))
         return err_set(err, ERR_FATAL, 0, "start", "out of memory");
@@ -161,6 +171,7 @@ enum err_class wire_init(struct wire *wire, struct config *config, const struct 
 
 void wire_finish(struct wire *wire)
 {
+    threads_finish(&wire->threads);
     kafka_source_destroy(wire->source);
     for (uint32_t i = 0; i < wire->workers_made; i++)
         worker_finish(&wire->workers[i]);
@@ -176,6 +187,8 @@ void wire_finish(struct wire *wire)
         mysql_ledger_destroy(wire->ledgers[i]);
         free(wire->keeper_reports[i]);
     }
+    for (uint32_t i = 0; wire->tallies && i < wire->config->database_count; i++)
+        tally_finish(&wire->tallies[i]);
     json_parser_destroy(wire->json);
     free(wire->stores);
     free(wire->workers);
@@ -183,6 +196,7 @@ void wire_finish(struct wire *wire)
     free(wire->ledgers);
     free(wire->keepers);
     free(wire->keeper_reports);
+    free(wire->tallies);
     free(wire->shared.rule_commits);
     free(wire->shared.rule_judged);
     free(wire->shared.commits);

@@ -15,6 +15,7 @@ struct wire {
     struct config *config;
     struct env_port env;
     struct report *report;               /* of the main thread */
+    struct meters *meters;
     log_sink *sink;
     void *sink_context;
     struct shared shared;
@@ -25,6 +26,7 @@ struct wire {
     struct report **keeper_reports;
     uint32_t worker_count, workers_made;
     struct keeper *keepers;
+    struct tally *tallies;               /* one a database */
     uint32_t keepers_made;
     struct json_parser *json;
     struct parser_port parser;
@@ -34,10 +36,11 @@ struct wire {
     struct threads threads;
 };
 
-/* Builds everything but starts nothing. config, env, report and sink are borrowed until wire_finish. ERR_CONFIG: the
- * consumer's properties; ERR_FATAL: out of memory. */
+/* Builds everything but starts nothing. config, env, report, meters and sink are borrowed until wire_finish.
+ * ERR_CONFIG: the consumer's properties; ERR_FATAL: out of memory. */
 enum err_class wire_init(struct wire *wire, struct config *config, const struct env_port *env,
-                         struct report *report, log_sink *sink, void *sink_context, struct err *err);
+                         struct report *report, struct meters *meters, log_sink *sink, void *sink_context,
+                         struct err *err);
 
 /* After the threads were stopped. NULL-safe for what was not made. */
 void wire_finish(struct wire *wire);

@@ -81,9 +81,27 @@ static enum err_class ping(void *self, struct err *err)
     return ledger_open(self, err);
 }
 
+static enum err_class count_rows(void *self, enum ledger_list list, uint64_t *after, uint32_t limit,
+                                 void (*each)(void *context, const struct ledger_kind *kind), void *context,
+                                 bool *ret_end, struct err *err)
+{
+    uint64_t size = list == LEDGER_LETTERS ? world.db.letter_count : world.db.parked_count;
+    (void)self, (void)err;
+    for (uint32_t i = 0; i < limit && *after < size; i++) {
+        uint64_t at = (*after)++;
+        struct ledger_kind kind = {.topic = BYTES_LIT("t"), .count = 1};
+        kind.word = bytes_text(list == LEDGER_LETTERS ? outcome_name(world.db.letters[at].outcome)
+                                                      : cause_name(world.db.parked[at].reason));
+        each(context, &kind);
+    }
+    *ret_end = *after == size;
+    return ERR_NONE;
+}
+
 void fake_ledger_init(struct fake_ledger *ledger)
 {
-    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, fake_ledger_parked, ping};
+    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, fake_ledger_parked,
+                                          ping, count_rows};
     memset(ledger, 0, sizeof *ledger);
     ledger->port = (struct ledger_port){ledger, &ops};
 }

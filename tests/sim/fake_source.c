@@ -121,6 +121,13 @@ static enum err_class range(void *self, const struct source_partition *partition
     return ERR_NONE;
 }
 
+static int64_t end(void *self, const struct source_partition *partition)
+{
+    const struct log *log = &world.logs[partition->partition];
+    (void)self;
+    return log->count > 0 ? log->records[log->count - 1].offset + 1 : -1;
+}
+
 static enum err_class close_source(void *self, uint32_t timeout_ms, struct err *err)
 {
     struct fake_source *source = self;
@@ -131,7 +138,7 @@ static enum err_class close_source(void *self, uint32_t timeout_ms, struct err *
 
 void fake_source_init(struct fake_source *source, int instance)
 {
-    static const struct source_ops ops = {poll, start, pause_some, commit, range, close_source};
+    static const struct source_ops ops = {poll, start, pause_some, commit, range, end, close_source};
     memset(source, 0, sizeof *source);
     source->port = (struct source_port){source, &ops};
     source->instance = instance;

@@ -72,6 +72,13 @@ static void report_event(void *self, enum report_event event, const struct repor
         printf("  event %d partition %lld %s\n", event, (long long)fields->partition, fields->why ? fields->why : "");
 }
 
+static void report_transaction(void *self, uint32_t database, enum report_tx result, uint32_t records, int64_t took_us)
+{
+    (void)self, (void)database, (void)result;
+    if (records == 0 || took_us < 0)
+        world_fail("a transaction of %u records that took %lld us", (unsigned)records, (long long)took_us);
+}
+
 static void report_flush(void *self)
 {
     (void)self;
@@ -102,7 +109,8 @@ static void instance_start(int slot)
                                        .rule_judged = instance->judged, .commits = &instance->database_commits,
                                        .losses = &instance->losses, .topic_down = instance->topic_down,
                                        .down = instance->down};
-    instance->report = (struct report_port){instance, report_outcome, report_event, report_flush};
+    instance->report = (struct report_port){instance, report_outcome, report_event, report_transaction,
+                                           report_flush};
     fake_source_init(&instance->source, slot);
     fake_ledger_init(&instance->ledger);
     keeper_init(&instance->keeper, BYTES_LIT("shop"), &instance->ledger.port, world_env(), &instance->report);

@@ -79,6 +79,37 @@ static void load(const char *old, const char *new, char *ret_lines, size_t size)
     config_free(config);
 }
 
+/* Good ones: host, port, surely loopback. */
+static void listeners_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *http, *host;
+        uint16_t port;
+        bool loopback;
+    } table[] = {
+        {"", "127.0.0.1", 9464, true},
+        {"http: {listen: \"127.8.9.1:0\"}\n", "127.8.9.1", 0, true},
+        {"http: {listen: \"[::1]:9464\"}\n", "::1", 9464, true},
+        {"http: {listen: \"LocalHost:1\"}\n", "LocalHost", 1, true},
+        {"http: {listen: \"\"}\n", "", 0, false},
+        {"http: {listen: \"0.0.0.0:80\", token_file: /t}\n", "0.0.0.0", 80, false},
+        {"http: {listen: \"[fe80::1%eth0]:80\", token_file: /t}\n", "fe80::1%eth0", 80, false},
+        {"http: {listen: \"metrics.example:65535\", token_file: /t}\n", "metrics.example", 65535, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct diagnostics mistakes = {.list = list, .size = COUNT_OF(list)};
+        struct config *config = NULL;
+        snprintf(text, sizeof text, "%s%s%s", head, table[i].http, rules);
+        if (!config_text_load(bytes_text(text), "f.yaml", &config, &mistakes))
+            fail_msg("%s: %s", table[i].http, list[0].message);
+        check_text(config->http.host, table[i].host, table[i].http);
+        assert_int_equal(config->http.port, table[i].port);
+        assert_int_equal(config->http.loopback, table[i].loopback);
+        config_free(config);
+    }
+}
+
 static void the_example_of_the_manual_compiles(void **state)
 {
     struct diagnostics mistakes = {.list = list, .size = COUNT_OF(list)};
@@ -165,6 +196,18 @@ static void every_mistake_is_told_with_its_place(void **state)
         {"table: orders", "table: \"orders; DROP\"", "is not the name of a table"},
         {"/refund_fee: {present: false}", "/refund_fee: {absent: true}", "neither present nor not"},
         {"version: 1", "version: 1\nmode: shadow", "not supported yet"},
+        {"version: 1", "version: 1\nhttp: {ingress: true}", "f.yaml:2:17: http.ingress: \"true\" is not supported yet"},
+        {"version: 1", "version: 1\nhttp: {listen: \"127.0.0.1\"}", "f.yaml:2:16: http.listen: \"127.0.0.1\" is no"},
+        {"version: 1", "version: 1\nhttp: {listen: \"127.0.0.1:65536\"}", "is no address"},
+        {"version: 1", "version: 1\nhttp: {listen: \"::1:9464\"}", "is no address"},
+        {"version: 1", "version: 1\nhttp: {listen: \"[]:9464\"}", "is no address"},
+        {"version: 1", "version: 1\nhttp: {listen: \":9464\"}", "is no address"},
+        {"version: 1", "version: 1\nhttp: {listen: \"a b:9464\"}", "is no address"},
+        {"version: 1", "version: 1\nhttp: {listen: \"0.0.0.0:9464\"}",
+         "f.yaml:2:16: http.listen: a listener that is not loopback needs http.token_file"},
+        {"version: 1", "version: 1\nhttp: {listen: \"127.0.0.256:9464\"}", "needs http.token_file"},
+        {"version: 1", "version: 1\nhttp: {listen: \"127.evil.example:9464\"}", "needs http.token_file"},
+        {"version: 1", "version: 1\nhttp: {listen: \"[::]:9464\"}", "needs http.token_file"},
         {"  payment.callback:", "  payment.callback: &a", "anchors and tags are not used here"},
         {"version: 1", "version: [1", "not YAML"},
         {"biz_type: payment", "biz_type: \"pay ment\"", "must match [A-Za-z0-9_.-]{1,32}"},
@@ -256,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_of_the_manual_compiles),
+        cmocka_unit_test(listeners_are_taken_apart),
         cmocka_unit_test(every_mistake_is_told_with_its_place),
         cmocka_unit_test(all_mistakes_are_told_in_one_run_in_the_order_of_the_file),
         cmocka_unit_test(a_rule_that_can_never_be_reached_is_a_mistake),

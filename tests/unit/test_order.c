@@ -19,7 +19,7 @@ static void the_commit_point_never_passes_unfinished_work(void **state)
     offsets_init(&offsets, ring, 8, 10);
     static const int64_t delivered[] = {10, 11, 15, 16, 20};     /* gaps are normal */
     for (size_t i = 0; i < COUNT_OF(delivered); i++)
-        assert_true(offsets_deliver(&offsets, delivered[i], no_hash));
+        assert_true(offsets_deliver(&offsets, delivered[i], no_hash, 0));
     assert_int_equal(offsets.next, 10);
     assert_false(offsets_finish(&offsets, 11));
     assert_int_equal(offsets.next, 10);
@@ -43,11 +43,36 @@ static void a_full_ring_says_so(void **state)
     struct offsets offsets;
     (void)state;
     offsets_init(&offsets, ring, 2, -1);
-    assert_true(offsets_deliver(&offsets, 0, no_hash));
-    assert_true(offsets_deliver(&offsets, 1, no_hash));
-    assert_false(offsets_deliver(&offsets, 2, no_hash));
+    assert_true(offsets_deliver(&offsets, 0, no_hash, 0));
+    assert_true(offsets_deliver(&offsets, 1, no_hash, 0));
+    assert_false(offsets_deliver(&offsets, 2, no_hash, 0));
     assert_true(offsets_finish(&offsets, 0));
-    assert_true(offsets_deliver(&offsets, 2, no_hash));
+    assert_true(offsets_deliver(&offsets, 2, no_hash, 0));
+}
+
+static void the_oldest_unfinished_record_has_an_age(void **state)
+{
+    struct offset_slot ring[4], larger[8];
+    struct offsets offsets;
+    (void)state;
+    offsets_init(&offsets, ring, 4, -1);
+    assert_int_equal(offsets_oldest_ms(&offsets, 5000000), 0);
+    assert_int_equal(offsets_low(&offsets), -1);
+    assert_true(offsets_deliver(&offsets, 3, no_hash, 1000000));
+    assert_true(offsets_deliver(&offsets, 4, no_hash, 2000000));
+    assert_int_equal(offsets_oldest_ms(&offsets, 5000000), 4000);
+    assert_int_equal(offsets_low(&offsets), 3);
+    offsets_finish(&offsets, 4);
+    offsets_grow(&offsets, larger, 8);
+    assert_int_equal(offsets_oldest_ms(&offsets, 5000000), 4000);
+    assert_true(offsets_deliver(&offsets, 9, no_hash, 4999000));
+    offsets_finish(&offsets, 3);
+    assert_int_equal(offsets_low(&offsets), 9);
+    assert_int_equal(offsets_oldest_ms(&offsets, 5000000), 1);
+    /* A host that has been up for longer than 32 bits of milliseconds. */
+    offsets_init(&offsets, ring, 4, -1);
+    assert_true(offsets_deliver(&offsets, 1, no_hash, 4294967295000));
+    assert_int_equal(offsets_oldest_ms(&offsets, 4294967296000 + 2000000), 2001);
 }
 
 /* Random deliveries and completions against the simplest model. */
@@ -65,7 +90,7 @@ static void offsets_agree_with_a_plain_model(void **state)
         for (int i = 0; i < 64; i++) {
             offset += 1 + rand_r(&random) % 3;
             given[i] = offset;
-            assert_true(offsets_deliver(&offsets, offset, no_hash));
+            assert_true(offsets_deliver(&offsets, offset, no_hash, 0));
         }
         for (int left = 64; left > 0; left--) {
             int pick = rand_r(&random) % 64;
@@ -196,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_commit_point_never_passes_unfinished_work),
         cmocka_unit_test(a_full_ring_says_so),
+        cmocka_unit_test(the_oldest_unfinished_record_has_an_age),
         cmocka_unit_test(offsets_agree_with_a_plain_model),
         cmocka_unit_test(segments_run_in_delivery_order_however_they_are_split),
         cmocka_unit_test(a_removed_record_leaves_no_gap),

@@ -20,4 +20,7 @@ void kafka_source_destroy(struct kafka_source *source);
 /* Borrowed until the source is destroyed. */
 const struct source_port *kafka_source_port(struct kafka_source *source);
 
+/* Static text. */
+const char *kafka_library_version(void);
+
 #endif

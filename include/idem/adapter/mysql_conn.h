@@ -81,6 +81,9 @@ uint64_t conn_thread_id(const struct conn *conn);
 const char *conn_server_uuid(const struct conn *conn);
 uint64_t conn_packet_max(const struct conn *conn);         /* max_allowed_packet of the session, bytes */
 
+/* Of the client library; static text. */
+const char *conn_library_version(void);
+
 /* MySQL error number -> class, details 1 "Error numbers". in_commit: client errors are
  * ERR_IN_DOUBT. */
 enum err_class mysql_class(unsigned number, bool in_commit);

@@ -5,6 +5,8 @@
 #ifndef IDEM_APP_KEEPER_H
 #define IDEM_APP_KEEPER_H
 
+#include "idem/app/shared.h"
+#include "idem/app/tally.h"
 #include "idem/port/env.h"
 #include "idem/port/ledger.h"
 #include "idem/port/report.h"
@@ -46,14 +48,28 @@ struct keeper {
     const struct report_port *report;
     uint32_t tries;
     int64_t due_us;
-    bool answered;                       /* the database has answered once (readiness) */
-    bool down;
+    bool backing_off;                    /* the present wait is for due_us: a new job changes nothing */
+    int64_t ping_every_us;               /* 0: it looks only when it has a job */
+    struct tally *tally;                 /* counted now and then; NULL: not */
+    int64_t count_us[LEDGER_LIST_COUNT]; /* when each is counted again */
+    bool counting;                       /* in the midst of tally->list */
+    uint64_t count_after;                /* the last id of it that was counted */
+    atomic_int down;                     /* enum down_why, -1 = it answers */
+    atomic_int_least64_t answered_us;    /* when the database last did; monotonic */
 };
 
 /* Everything is borrowed until keeper_finish. */
 void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
                  const struct env_port *env, const struct report_port *report);
 void keeper_finish(struct keeper *keeper);       /* frees jobs that are left */
+
+/* From now on it also looks whether the database answers, and counts letters and parked records into `tally` (borrowed
+ * until keeper_finish; NULL: it does not). Before its first step. */
+void keeper_watch(struct keeper *keeper, uint32_t ping_every_ms, struct tally *tally);
+
+/* Whether the database can be worked with, as far as the keeper knows: -1 = yes, else enum down_why. One that has not
+ * answered for silence_us (it may hang in a call) is unreachable. Any thread. */
+int keeper_database_down(struct keeper *keeper, int64_t silence_us);
 
 /* A job with room for count partitions; NULL: out of memory. Freed by keeper_job_free. */
 struct keeper_job *keeper_job_create(enum keeper_task task, uint32_t count);
@@ -65,7 +81,6 @@ struct keeper_job *keeper_fetch(struct keeper *keeper);              /* finished
 /* Those not begun come back without having been done. */
 void keeper_cancel_take_overs(struct keeper *keeper);
 bool keeper_is_idle(struct keeper *keeper);                          /* nothing to do, nothing to fetch */
-bool keeper_has_answered(struct keeper *keeper);
 
 /* Returns the monotonic moment of the next useful call; 0 = at once, INT64_MAX = when a job is posted. */
 int64_t keeper_step(struct keeper *keeper);

@@ -25,6 +25,24 @@ enum pause_why {
     PAUSE_FULL = 8           /* limits.parked_max of its records wait in idem_parked */
 };
 
+
+/* Why a partition does not move, as operators are told: label values of idem_paused, words of `paused why=`. CONFIG and
+ * UNREACHABLE are mostly states of a database or a topic, which health.h knows. */
+enum halt_why {
+    HALT_CONFIG, HALT_UNREACHABLE,
+    HALT_FLOOD,              /* too many dead letters */
+    HALT_FULL,               /* limits.parked_max */
+    HALT_OPERATOR,
+    HALT_OFFSET_GONE,        /* its position is gone from Kafka */
+    HALT_RECREATED,          /* another record stands where the last one was */
+    HALT_FAULT,              /* none of these: the source could not start it */
+    HALT_WHY_COUNT
+};
+
+const char *halt_why_name(enum halt_why why);            /* "flood" */
+/* HALT_FAULT if there is no such name. */
+enum halt_why halt_why_parse(const char *name);
+
 struct partition {
     const struct topic *topic;
     int32_t number;
@@ -42,6 +60,7 @@ struct partition {
     uint64_t parked;         /* those rows when they were last counted, and what was parked since */
     uint32_t pauses;         /* set of enum pause_why */
     bool is_paused;          /* the source was told so */
+    enum halt_why halt;      /* of PARTITION_STOPPED */
 };
 
 struct partitions {
@@ -74,6 +93,10 @@ void partition_pause(struct partition *partition, enum pause_why why, bool pause
 bool partitions_pause(struct partitions *partitions, const struct source_port *source);
 
 /* Notes a delivered offset; grows the ring if it is full. false: out of memory. */
-bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN]);
+bool partition_deliver(struct partition *partition, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN],
+                       int64_t now_us);
+
+/* Every reason why it does not move that is its own: 1 << enum halt_why. */
+uint32_t partition_halts(const struct partition *partition);
 
 #endif

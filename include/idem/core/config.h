@@ -59,6 +59,14 @@ struct dead_letter_config {
     struct bytes topic;          /* new letters are published there too, through the outbox; empty = not */
 };
 
+struct http_config {
+    struct bytes listen;         /* as the file has it; empty = no listener */
+    struct bytes host;           /* a name or an address, without brackets */
+    uint16_t port;               /* 0 = any free one */
+    bool loopback;               /* surely: 127.x.y.z, ::1, localhost */
+    struct bytes token_file;     /* path, or empty: whoever reaches the listener may read */
+};
+
 struct config {
     struct bytes path;           /* of the file, for messages */
     struct kafka_config kafka;
@@ -72,6 +80,7 @@ struct config {
     struct limits_config limits;
     struct log_config log;
     struct dead_letter_config dead_letter;
+    struct http_config http;
     uint32_t start_timeout_ms, stop_timeout_ms;
 };
 

@@ -13,6 +13,7 @@ struct offset_slot {
     int64_t offset;
     bool finished;
     uint8_t hash[OFFSET_HASH_LEN];   /* of the record's value, for idem_progress.last_hash */
+    uint32_t at_ms;                  /* when it was delivered: the low bits of a monotonic clock */
 };
 
 struct offsets {
@@ -27,8 +28,16 @@ struct offsets {
 /* `start` = first offset that may be delivered, the initial commit point; -1 = unknown. */
 void offsets_init(struct offsets *offsets, struct offset_slot *ring, uint32_t places, int64_t start);
 
-/* false if the ring is full. Offsets must rise; aborts otherwise (a seek starts a new epoch and a new ring). */
-bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN]);
+/* false if the ring is full. Offsets must rise; aborts otherwise (a seek starts a new epoch and a new ring). now_us:
+ * monotonic. */
+bool offsets_deliver(struct offsets *offsets, int64_t offset, const uint8_t hash[OFFSET_HASH_LEN], int64_t now_us);
+
+/* Where one would go on from now: the commit point or, before the first record is finished, that record; -1 = nothing
+ * was delivered yet. */
+int64_t offsets_low(const struct offsets *offsets);
+
+/* For how long the oldest unfinished record has been here, in ms (modulo 49 days); 0 = there is none. */
+uint32_t offsets_oldest_ms(const struct offsets *offsets, int64_t now_us);
 
 /* Whether the offset lies beyond everything delivered so far: what does not comes from an older fetch. */
 bool offsets_is_new(const struct offsets *offsets, int64_t offset);

@@ -26,6 +26,19 @@ struct ledger_parked {
     struct parked_row row;           /* id, letter_id and texts */
 };
 
+/* What is counted for the metrics. */
+enum ledger_list {
+    LEDGER_LETTERS,                  /* open dead letters, by outcome */
+    LEDGER_PARKED,                   /* rows of idem_parked, by reason */
+    LEDGER_LIST_COUNT
+};
+
+struct ledger_kind {
+    struct bytes topic, word;        /* outcome or reason */
+    uint64_t count;
+    uint64_t oldest_s;               /* how long the oldest has been there; 0 for letters */
+};
+
 struct ledger_ops {
     enum err_class (*open)(void *self, struct err *err);
     void (*close)(void *self);
@@ -42,6 +55,12 @@ struct ledger_ops {
                              struct err *err);
     /* A cheap round trip: the server answers and is writable. */
     enum err_class (*ping)(void *self, struct err *err);
+    /* The next rows of the list with an id over *after, `limit` at most, counted by topic and word: each() once a pair,
+     * its views valid during the call. *after becomes the last id that was looked at; *ret_end: there are no more.
+     * Reads in order of an index, locks nothing. */
+    enum err_class (*count)(void *self, enum ledger_list list, uint64_t *after, uint32_t limit,
+                            void (*each)(void *context, const struct ledger_kind *kind), void *context,
+                            bool *ret_end, struct err *err);
 };
 
 struct ledger_port {

@@ -36,11 +36,17 @@ struct report_fields {
     {.level = LEVEL_INFO, .partition = -1, .offset = -1, .generation = -1, .count = -1,              \
      .attempt = -1, .delay_ms = -1}
 
+/* How an attempt to run records in one transaction ended. */
+enum report_tx { REPORT_TX_COMMITTED, REPORT_TX_ROLLED_BACK, REPORT_TX_FENCED, REPORT_TX_IN_DOUBT, REPORT_TX_COUNT };
+
 struct report_port {
     void *self;
     /* A finished record, after its commit (or without one, for `ignored`). took_us: poll to commit. */
     void (*outcome)(void *self, const struct item *item, int64_t took_us, uint32_t worker);
     void (*event)(void *self, enum report_event event, const struct report_fields *fields);
+    /* Each attempt of a worker. `database` is its index in the configuration; took_us: from BEGIN to its end. Before
+     * the outcomes of its records. */
+    void (*transaction)(void *self, uint32_t database, enum report_tx result, uint32_t records, int64_t took_us);
     /* End of a batch: buffered lines go out. */
     void (*flush)(void *self);
 };

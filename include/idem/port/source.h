@@ -54,6 +54,9 @@ struct source_ops {
     /* Lowest and highest offset of a partition now in the log. */
     enum err_class (*range)(void *self, const struct source_partition *partition, int64_t *ret_low,
                             int64_t *ret_high, struct err *err);
+    /* One past the last record of a partition, as the last answer to a fetch told it; -1 = nothing was told yet. Asks
+     * nobody. */
+    int64_t (*end)(void *self, const struct source_partition *partition);
     /* Leaves the group: revoked() comes first. At most timeout_ms. */
     enum err_class (*close)(void *self, uint32_t timeout_ms, struct err *err);
 };

@@ -193,6 +193,23 @@ static enum err_class range(void *self, const struct source_partition *partition
     return err_set(err, ERR_RECONNECT, (int)code, "range", "%s: %s", topic, rd_kafka_err2str(code));
 }
 
+static int64_t end(void *self, const struct source_partition *partition)
+{
+    struct kafka_source *source = self;
+    char topic[TOPIC_MAX + 1] = "";
+    int64_t low, high;
+    memcpy(topic, partition->topic.at, partition->topic.len);
+    if (rd_kafka_get_watermark_offsets(source->consumer, topic, partition->partition, &low, &high) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+        return -1;
+    return high < 0 ? -1 : high;
+}
+
+const char *kafka_library_version(void)
+{
+    return rd_kafka_version_str();
+}
+
 /* ---- closing --------------------------------------------------------------------------------------------------- */
 
 static enum err_class close_consumer(void *self, uint32_t timeout_ms, struct err *err)
@@ -225,7 +242,8 @@ static enum err_class close_consumer(void *self, uint32_t timeout_ms, struct err
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 static const struct source_ops ops = {
-    .poll = poll, .start = start, .pause = pause_some, .commit = commit, .range = range, .close = close_consumer,
+    .poll = poll, .start = start, .pause = pause_some, .commit = commit, .range = range, .end = end,
+    .close = close_consumer,
 };
 
 static void silent(const rd_kafka_t *consumer, int level, const char *facility, const char *text)

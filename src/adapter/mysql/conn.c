@@ -579,3 +579,8 @@ uint64_t conn_packet_max(const struct conn *conn)
 {
     return conn->packet_max;
 }
+
+const char *conn_library_version(void)
+{
+    return mysql_get_client_info();
+}

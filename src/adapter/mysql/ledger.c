@@ -271,7 +271,7 @@ static enum err_class ledger_ping(void *self, struct err *err)
 
 static const struct ledger_ops ledger_table = {
     .open = ledger_open, .close = ledger_close, .take_over = ledger_take_over,
-    .progress = ledger_progress, .parked = ledger_parked, .ping = ledger_ping,
+    .progress = ledger_progress, .parked = ledger_parked, .ping = ledger_ping, .count = ledger_count,
 };
 
 struct mysql_ledger *mysql_ledger_create(const struct database_config *database,

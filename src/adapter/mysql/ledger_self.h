@@ -26,4 +26,8 @@ enum err_class ledger_parked(void *self, struct ledger_partition *partitions, ui
                              bool (*take)(void *context, const struct ledger_parked *row), void *context,
                              struct err *err);
 
+enum err_class ledger_count(void *self, enum ledger_list list, uint64_t *after, uint32_t limit,
+                            void (*each)(void *context, const struct ledger_kind *kind), void *context, bool *ret_end,
+                            struct err *err);
+
 #endif

@@ -131,6 +131,9 @@ void sections_bind(struct binder *b, const struct yaml_node *root, const struct 
 void kafka_bind(struct binder *b, const struct yaml_node *node);
 void databases_bind(struct binder *b, const struct yaml_node *node);
 
+/* ---- http.c ---- */
+void http_bind(struct binder *b, const struct yaml_node *node);      /* node NULL: defaults */
+
 /* ---- topic.c; rule_bind.h has the rest ---- */
 void topics_bind(struct binder *b, const struct yaml_node *node);
 

@@ -78,14 +78,6 @@ static const struct option purge_options[] = {
     {.name = "replica_lag_max", .kind = OPTION_LATER, .accepted = {"10s"}},
 };
 
-static const struct option http_options[] = {
-    {.name = "listen", .kind = OPTION_LATER, .accepted = {"127.0.0.1:9464", ""}},
-    {.name = "ingress", .kind = OPTION_LATER, .accepted = {"false"}},
-    {.name = "wait", .kind = OPTION_LATER, .accepted = {"800ms"}},
-    {.name = "profile", .kind = OPTION_LATER, .accepted = {"seed"}},
-    {.name = "token_file", .kind = OPTION_LATER, .accepted = {""}},
-};
-
 static const struct option redis_options[] = {
     {.name = "enabled", .kind = OPTION_LATER, .accepted = {"false"}},
     {.name = "url", .kind = OPTION_LATER, .accepted = {"redis://127.0.0.1:6379", ""}},
@@ -236,7 +228,7 @@ void sections_bind(struct binder *b, const struct yaml_node *root, const struct 
     part_bind(b, "dead_letter", top.dead_letter, dead_letter_options, COUNT_OF(dead_letter_options),
               &config->dead_letter);
     part_bind(b, "purge", top.purge, purge_options, COUNT_OF(purge_options), config);
-    part_bind(b, "http", top.http, http_options, COUNT_OF(http_options), config);
+    http_bind(b, top.http);
     part_bind(b, "redis", top.redis, redis_options, COUNT_OF(redis_options), config);
     part_bind(b, "control", top.control, control_options, COUNT_OF(control_options), config);
     size_t mark = path_enter(b, "log");
