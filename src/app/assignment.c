@@ -2,6 +2,7 @@
 /* assignment: partitions come, start, move on and go; for intake. Never touches a record. */
 #include "assignment.h"
 #include "parked.h"
+#include "proof.h"
 
 #include <stdlib.h>
 
@@ -52,7 +53,7 @@ static int64_t start_offset(int64_t committed, int64_t progress)
     return committed < progress ? committed : progress;
 }
 
-/* Where to start, or SOURCE_OFFSET_NONE if memory is out. */
+/* Where to read from, or SOURCE_OFFSET_NONE if memory is out. */
 static int64_t begin_partition(struct intake *intake, struct partition *partition,
                                const struct ledger_partition *owned)
 {
@@ -68,7 +69,7 @@ static int64_t begin_partition(struct intake *intake, struct partition *partitio
     if (partition->committed >= 0 && owned->next_offset >= 0 && owned->next_offset < partition->committed)
         say(intake, EVENT_REWOUND, partition, owned->next_offset, LEVEL_ERR, NULL);
     say(intake, EVENT_ASSIGN, partition, start < 0 ? -1 : start, LEVEL_INFO, NULL);
-    return start;
+    return proof_begin(partition, owned, start);
 }
 
 /* A take-over that came back: partitions that still wait for it begin. Returns those that the source has to start, in
@@ -241,6 +242,7 @@ void assignment_round(struct intake *intake, bool now)
 {
     take_answers(intake, false);
     start_deferred(intake);
+    proof_round(intake);
     if (!now && now_us(intake) - intake->progress_us < PROGRESS_EVERY_US)
         return;
     intake->progress_us = now_us(intake);
@@ -393,6 +395,8 @@ static void stopped(void *context, const struct source_partition *gone, const ch
     const struct topic *topic = topic_of(intake, gone->topic);
     uint32_t slot = topic ? partitions_find(&intake->partitions, topic, gone->partition) : UINT32_MAX;
     if (slot == UINT32_MAX)
+        return;
+    if (proof_is_gone(&intake->partitions.slots[slot]))
         return;
     say(intake, EVENT_PAUSED, &intake->partitions.slots[slot], gone->offset, LEVEL_ERR, why);
     stand_still(&intake->partitions.slots[slot], halt_why_parse(why));

@@ -4,6 +4,7 @@
 #include "assignment.h"
 #include "guard.h"
 #include "parked.h"
+#include "proof.h"
 
 #include "idem/base/sha256.h"
 
@@ -235,6 +236,8 @@ static bool accept(struct intake *intake, const struct record *record)
     if (slot == UINT32_MAX || intake->partitions.slots[slot].state != PARTITION_RUNNING)
         return true;                                 /* a straggler of a former assignment */
     struct partition *partition = &intake->partitions.slots[slot];
+    if (partition->proof.pending && proof_takes(intake, partition, record))
+        return true;
     if (!offsets_is_new(&partition->offsets, record->offset))
         return true;                                 /* delivered before, or by an older fetch */
     struct item *item = make_item(intake, topic, record, NULL);

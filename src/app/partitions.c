@@ -88,6 +88,7 @@ bool partition_start(struct partition *partition, uint64_t generation, int64_t s
     partition->posted = start;
     partition->posting = false;
     partition->parked = 0;
+    partition->proof = (struct proof){0};
     park_gate_raise(partition->gate);        /* a former owner may have left some */
     offsets_init(&partition->offsets, partition->ring, partition->places, start);
     return true;

@@ -12,6 +12,7 @@ static const char *const event_names[EVENT_COUNT] = {
     [EVENT_BISECT] = "bisect",         [EVENT_SET_ASIDE] = "set_aside",
     [EVENT_PAUSED] = "paused",         [EVENT_RESUMED] = "resumed",
     [EVENT_REWOUND] = "rewound",       [EVENT_DRAIN] = "drain",
+    [EVENT_RECREATED] = "recreated",
     [EVENT_ORPHANED] = "orphaned",     [EVENT_DEAD_LETTER_FLOOD] = "dead_letter_flood",
 };
 

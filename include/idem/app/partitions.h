@@ -25,7 +25,6 @@ enum pause_why {
     PAUSE_FULL = 8           /* limits.parked_max of its records wait in idem_parked */
 };
 
-
 /* Why a partition does not move, as operators are told: label values of idem_paused, words of `paused why=`. CONFIG and
  * UNREACHABLE are mostly states of a database or a topic, which health.h knows. */
 enum halt_why {
@@ -43,6 +42,15 @@ const char *halt_why_name(enum halt_why why);            /* "flood" */
 /* HALT_FAULT if there is no such name. */
 enum halt_why halt_why_parse(const char *name);
 
+/* The last record that was finished, to be met again before anything else is taken (details 1, "Topic made again"). */
+struct proof {
+    bool pending;            /* not met yet */
+    bool restart;            /* its position is gone from the log: start where reading goes on */
+    int64_t offset;
+    int64_t start;           /* where reading goes on once it was met */
+    uint8_t hash[OFFSET_HASH_LEN];
+};
+
 struct partition {
     const struct topic *topic;
     int32_t number;
@@ -58,6 +66,7 @@ struct partition {
     bool posting;            /* that one is not answered yet */
     struct park_gate *gate;  /* of its rows in idem_parked; stays where it is while intake lives */
     uint64_t parked;         /* those rows when they were last counted, and what was parked since */
+    struct proof proof;
     uint32_t pauses;         /* set of enum pause_why */
     bool is_paused;          /* the source was told so */
     enum halt_why halt;      /* of PARTITION_STOPPED */
