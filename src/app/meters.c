@@ -360,6 +360,7 @@ void meter_event(struct meter *meter, enum report_event event, const struct repo
     case EVENT_PAUSED:
     case EVENT_RESUMED:
     case EVENT_DRAIN:
+    case EVENT_RECREATED:
     case EVENT_ORPHANED:
     case EVENT_DEAD_LETTER_FLOOD:
     case EVENT_COUNT:
