@@ -224,6 +224,22 @@ static void the_next_member_is_told_what_was_committed(void **state)
     close_member(next);
 }
 
+static void a_commit_that_was_refused_can_be_repeated(void **state)
+{
+    struct source_partition one;
+    (void)state;
+    hooks->produce(hooks->context, 0, 4);
+    struct member *member = alone(ANSWER_TOLD);
+    UNTIL(member, member->seen_count[0] == 4);
+    one = at(0, 4);
+    hooks->refuse_commit(hooks->context);
+    assert_int_equal(member->port->ops->commit(member->port->self, &one, 1, true, COMMIT_MS, &err), ERR_RECONNECT);
+    assert_int_equal(hooks->committed(hooks->context, 0), SOURCE_OFFSET_NONE);
+    commit(member, 0, 4);
+    assert_int_equal(hooks->committed(hooks->context, 0), 4);
+    close_member(member);
+}
+
 static void a_handler_may_commit_what_it_gives_up(void **state)
 {
     (void)state;
@@ -400,7 +416,8 @@ int source_cases_run(const char *name, const struct source_hooks *given)
         CASE(what_was_paused_and_comes_back_is_not_paused),
         CASE(the_range_is_what_the_log_holds),
         CASE(two_members_have_one_partition_each),
+        CASE(a_commit_that_was_refused_can_be_repeated),         /* the last, left out where nobody refuses */
     };
     hooks = given;
-    return _cmocka_run_group_tests(name, cases, sizeof cases / sizeof *cases, NULL, NULL);
+    return _cmocka_run_group_tests(name, cases, sizeof cases / sizeof *cases - !given->refuse_commit, NULL, NULL);
 }

@@ -22,6 +22,8 @@ struct source_hooks {
     void (*leave)(void *context, int slot);
     /* The group's offset, SOURCE_OFFSET_NONE without one. */
     int64_t (*committed)(void *context, int32_t partition);
+    /* The next commit is refused for good. NULL: this broker cannot be told to. */
+    void (*refuse_commit)(void *context);
     /* The topic's name. */
     struct bytes (*topic)(void *context);
 };

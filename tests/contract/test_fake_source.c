@@ -88,6 +88,12 @@ static int64_t committed(void *context, int32_t partition)
     return world.logs[partition].committed;
 }
 
+static void refuse_commit(void *context)
+{
+    (void)context;
+    world.refuse_commit = true;
+}
+
 static struct bytes topic(void *context)
 {
     (void)context;
@@ -98,6 +104,6 @@ int main(void)
 {
     static const struct source_hooks hooks = {
         .reset = reset, .produce = produce, .join = join, .poll = poll, .leave = leave, .committed = committed,
-        .topic = topic};
+        .refuse_commit = refuse_commit, .topic = topic};
     return source_cases_run("fake source", &hooks) != 0;
 }

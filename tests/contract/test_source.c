@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* test_source: the source's contract on a real broker, with both ways in which a group shares its partitions. Each case
- * has a topic and a group of its own. Exit 77 (skipped) without IDEMD_TEST_KAFKA=host:port. */
+/* test_source: the source's contract on the Kafka adapter: on a real broker (IDEMD_TEST_KAFKA=host:port), with both
+ * ways in which a group shares its partitions; with `mock` on librdkafka's own cluster, which refuses when told to, the
+ * case that needs this. Each case has a topic and a group of its own. Exit 77 (skipped) without a broker. */
 #include "source_cases.h"
 
 #include "idem/adapter/kafka_source.h"
 
 #include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <cmocka.h>
+
 enum { TIMEOUT_MS = 30000, POLL_MS = 100, SKIPPED = 77 };
 
 static const char *brokers;
 static rd_kafka_t *producer;
+static rd_kafka_mock_cluster_t *cluster;         /* NULL: the broker is real */
 static char topic_name[64];
 static int64_t produced[SOURCE_PARTITIONS];
 static struct topic topics[1];
@@ -54,6 +61,13 @@ static rd_kafka_t *handle(rd_kafka_type_t type, const char *group)
     return made;
 }
 
+static void make_mock_topic(void)
+{
+    rd_kafka_resp_err_t code = rd_kafka_mock_topic_create(cluster, topic_name, SOURCE_PARTITIONS, 1);
+    if (code)
+        give_up("a topic", rd_kafka_err2str(code));
+}
+
 static void make_topic(void)
 {
     char text[512];
@@ -79,7 +93,10 @@ static void reset(void *context)
     (void)context;
     snprintf(topic_name, sizeof topic_name, "contract-%ld-%u", (long)getpid(), number++);
     memset(produced, 0, sizeof produced);
-    make_topic();
+    if (cluster)
+        make_mock_topic();
+    else
+        make_topic();
     topics[0].name = bytes_text(topic_name);
     config.kafka.group = bytes_text(topic_name);
 }
@@ -140,28 +157,55 @@ static int64_t committed(void *context, int32_t partition)
     return offset >= 0 ? offset : SOURCE_OFFSET_NONE;
 }
 
+static void refuse_commit(void *context)
+{
+    enum { OFFSET_COMMIT = 8 };
+    (void)context;
+    rd_kafka_mock_push_request_errors(cluster, OFFSET_COMMIT, 1, RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE);
+}
+
 static struct bytes topic(void *context)
 {
     (void)context;
     return bytes_text(topic_name);
 }
 
-int main(void)
+static void use(const char *address)
 {
-    static const struct source_hooks hooks = {
-        .reset = reset, .produce = produce, .join = join, .poll = poll, .leave = leave, .committed = committed,
-        .topic = topic};
-    brokers = getenv("IDEMD_TEST_KAFKA");
-    if (!brokers || !*brokers) {
-        puts("IDEMD_TEST_KAFKA is not set: no broker, nothing tested");
-        return SKIPPED;
-    }
+    brokers = address;
     producer = handle(RD_KAFKA_PRODUCER, NULL);
     config.kafka.brokers = bytes_text(brokers);
     config.kafka.properties = properties;
-    config.kafka.property_count = 2;
+    config.kafka.property_count = sizeof properties / sizeof *properties;
+}
+
+int main(int argc, char **argv)
+{
+    static struct source_hooks hooks = {
+        .reset = reset, .produce = produce, .join = join, .poll = poll, .leave = leave, .committed = committed,
+        .topic = topic};
+    const char *given = getenv("IDEMD_TEST_KAFKA");
+    int failed = 0;
     properties[0].value = BYTES_LIT("range");
-    int failed = source_cases_run("source, eager", &hooks);
+    if (argc > 1 && strcmp(argv[1], "mock") == 0) {
+        brokers = "127.0.0.1:1";                         /* the cluster's host connects nowhere */
+        rd_kafka_t *host = handle(RD_KAFKA_PRODUCER, NULL);
+        cluster = rd_kafka_mock_cluster_new(host, 1);
+        use(rd_kafka_mock_cluster_bootstraps(cluster));
+        hooks.refuse_commit = refuse_commit;
+        cmocka_set_test_filter("a_commit_that_was_refused*");
+        failed = source_cases_run("source, mock", &hooks);
+        rd_kafka_destroy(producer);
+        rd_kafka_mock_cluster_destroy(cluster);
+        rd_kafka_destroy(host);
+        return failed != 0;
+    }
+    if (!given || !*given) {
+        puts("IDEMD_TEST_KAFKA is not set: no broker, nothing tested");
+        return SKIPPED;
+    }
+    use(given);
+    failed = source_cases_run("source, eager", &hooks);
     properties[0].value = BYTES_LIT("cooperative-sticky");
     failed += source_cases_run("source, cooperative", &hooks);
     rd_kafka_destroy(producer);

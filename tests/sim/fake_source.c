@@ -87,15 +87,17 @@ static enum err_class commit(void *self, const struct source_partition *partitio
                              uint32_t timeout_ms, struct err *err)
 {
     struct fake_source *source = self;
-    (void)wait, (void)timeout_ms;
+    (void)timeout_ms;
     world_may_crash();
-    if (world.faults && world_chance(30))
+    if (world.refuse_commit || (world.faults && world_chance(30))) {
+        world.refuse_commit = false;
         return err_set(err, ERR_RECONNECT, 0, "sim", "coordinator moved");
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct log *log = &world.logs[partitions[i].partition];
         if (log->owner != source->instance)
             continue;            /* refused: another generation of the group */
-        if (partitions[i].offset <= source->committed[partitions[i].partition])
+        if (partitions[i].offset < source->committed[partitions[i].partition] + !wait)
             continue;            /* within one assignment a lower one is left out */
         for (uint32_t k = 0; k < log->count; k++)
             if (log->records[k].offset < partitions[i].offset && !log->records[k].reported)

@@ -117,6 +117,7 @@ struct world {
     struct log logs[PARTITIONS];
     bool faults;                 /* errors and crashes may come */
     bool outage;                 /* the database does not answer */
+    bool refuse_commit;          /* Kafka refuses the next one */
     enum strike strike;          /* to come for certain; the others come from the seed */
     bool revoked, lost_index;    /* the victim's rules may not write, or their index is gone */
     int victim;                  /* a partition of that topic */

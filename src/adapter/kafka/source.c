@@ -166,14 +166,16 @@ static enum err_class commit(void *self, const struct source_partition *partitio
         char topic[TOPIC_MAX + 1] = "";
         memcpy(topic, partitions[i].topic.at, partitions[i].topic.len);
         struct assigned *partition = assigned_find(source, topic, partitions[i].partition);
-        if (!partition || partitions[i].offset <= partition->committed)
+        /* Once more if the caller waits: what was told without waiting may have been refused since. */
+        if (!partition || partitions[i].offset < partition->committed + !wait)
             continue;
-        partition->committed = partitions[i].offset;
         rd_kafka_topic_partition_list_add(list, topic, partition->number)->offset = partitions[i].offset;
     }
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (list->cnt > 0)
         code = rd_kafka_commit(source->consumer, list, !wait);
+    for (int i = 0; i < list->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+        assigned_find(source, list->elems[i].topic, list->elems[i].partition)->committed = list->elems[i].offset;
     rd_kafka_topic_partition_list_destroy(list);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return err_set(err, ERR_RECONNECT, (int)code, "commit", "%s", rd_kafka_err2str(code));

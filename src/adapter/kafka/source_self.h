@@ -14,7 +14,7 @@ struct assigned {
     bool started;                /* fetched; false: held back */
     bool paused;                 /* pausing is told only once: resuming what is not paused rewinds (hazards K1) */
     int64_t next;                /* next offset to deliver, or where it starts */
-    int64_t committed;           /* highest that we committed, -1 = none */
+    int64_t committed;           /* highest that was accepted, or told without waiting, -1 = none */
 };
 
 struct kafka_source {
