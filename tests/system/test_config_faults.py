@@ -103,6 +103,26 @@ def test_one_topic_waits_and_the_other_goes_on(world, broken, mend):
     assert len(daemon.outcomes(outcome="duplicate")) == 99
 
 
+def test_a_topic_that_waits_with_all_the_room_of_the_limits_leaves_the_other_its_own(world):
+    shop = TwoShops(world)
+    shop.config["batch"] = {"max": 50}
+    shop.config["limits"] = {"inflight": 100}
+    numbers = [f"F{i:04d}" for i in range(1000)]
+    shop.orders(numbers)
+    shop.bookings(numbers[:200])
+    daemon = shop.daemon()
+    daemon.wait_ready()
+    rename(shop)
+    shop.send(*[payment(no, partition=i % 2) for i, no in enumerate(numbers)])
+    daemon.wait_event("paused", why="config", topic=shop.topic)
+    shop.send_other(*[payment(no, partition=i % 2) for i, no in enumerate(numbers[:200])])
+    wait_until(lambda: shop.booked() == 200, what="the other topic")
+    rename_back(shop)
+    shop.finished()
+    assert daemon.stop() == 0 and shop.letters() == [] and shop.counts()[:2] == (1000, 1000)
+    assert len(daemon.outcomes()) == len(daemon.outcomes(outcome="first")) == 1200
+
+
 def test_stopping_does_not_wait_for_a_topic_that_waits(world):
     shop = TwoShops(world)
     shop.config["stop_timeout"] = "60s"
