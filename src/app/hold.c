@@ -37,6 +37,19 @@ static void put_first(struct topic_hold *hold, struct item_list *front)
     *front = (struct item_list){0};
 }
 
+/* A row of idem_parked stays where it is, and is asked for again when its topic is up: here it would keep the rows of
+ * other topics from being asked for. */
+static bool gives_back(struct worker *worker, struct item *item)
+{
+    struct item_list done = {0};
+    if (!item->parked.id)
+        return false;
+    item_reset(item);
+    item_list_push(&done, item);
+    queue_push(worker->init.done, &done);
+    return true;
+}
+
 /* Those of the topic leave batch[from..], segments and all, in order. */
 static struct item_list take_out(struct worker *worker, const struct topic *topic, uint32_t from)
 {
@@ -48,6 +61,8 @@ static struct item_list take_out(struct worker *worker, const struct topic *topi
             continue;
         }
         worker_remove(worker, i);
+        if (gives_back(worker, item))
+            continue;
         count(worker, item, true);
         item_list_push(&taken, item);
     }
@@ -62,7 +77,12 @@ void hold_topic(struct worker *worker, const struct topic *topic, uint32_t from,
     put_first(hold, &front);
     uint32_t delay = retry_delay_ms(++hold->tries, BASE_MS, CAP_MS, env->random(env->self));
     hold->due_us = env->mono_us(env->self) + (int64_t)delay * 1000;
-    down_topic(worker, topic, err);
+    if (hold->items.head)
+        down_topic(worker, topic, err);
+    else                             /* rows of idem_parked only: nothing here could find out that it is mended */
+        worker_report(worker, EVENT_TX_RETRY, (struct report_fields){
+            .level = LEVEL_WARNING, .topic = topic->name, .partition = -1, .offset = -1, .generation = -1, .count = -1,
+            .attempt = hold->tries, .delay_ms = -1, .err = err});
     worker_after_removal(worker);
 }
 
@@ -100,6 +120,8 @@ bool hold_takes(struct worker *worker, struct item *item)
     struct topic_hold *hold = hold_of(worker, item);
     if (!is_active(hold))
         return false;
+    if (gives_back(worker, item))
+        return true;
     count(worker, item, true);
     item_list_push(&hold->items, item);
     return true;

@@ -16,7 +16,7 @@ void hold_topic(struct worker *worker, const struct topic *topic, uint32_t from,
  * alone first. */
 void hold_fault(struct worker *worker, const struct segment *segment, const struct err *err);
 
-/* true: the item waits behind others of its topic now. */
+/* true: the item waits behind others of its topic now; a row of idem_parked was given back, to wait there. */
 bool hold_takes(struct worker *worker, struct item *item);
 
 /* The records of a batch that were set aside before, and came back: those of waiting topics wait before the others, as

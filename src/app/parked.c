@@ -11,16 +11,17 @@ enum {
     BYTES_AT_ONCE = 8 << 20          /* of payloads; one row is always taken */
 };
 
-static bool is_watched(const struct partition *partition, uint32_t database)
+static bool is_watched(const struct intake *intake, const struct partition *partition, uint32_t database)
 {
-    return partition->state == PARTITION_RUNNING && partition->topic->database == database;
+    return partition->state == PARTITION_RUNNING && partition->topic->database == database &&
+           atomic_load(&intake->init.shared->topic_down[partition->topic->index]) == 0;
 }
 
 static void ask(struct intake *intake, uint32_t database)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < intake->partitions.count; i++)
-        count += is_watched(&intake->partitions.slots[i], database);
+        count += is_watched(intake, &intake->partitions.slots[i], database);
     struct keeper_job *job = count ? keeper_job_create(KEEPER_PARKED, count) : NULL;
     if (!job)
         return;
@@ -29,7 +30,7 @@ static void ask(struct intake *intake, uint32_t database)
     job->byte_limit = BYTES_AT_ONCE;
     for (uint32_t i = 0; i < intake->partitions.count; i++) {
         const struct partition *partition = &intake->partitions.slots[i];
-        if (!is_watched(partition, database))
+        if (!is_watched(intake, partition, database))
             continue;
         job->partitions[job->count] = (struct ledger_partition){
             .topic = partition->topic->name, .partition = partition->number, .generation = partition->generation,
