@@ -129,6 +129,74 @@ static void a_ledger_that_nobody_answers(struct port_world *world)
     assert_int_equal(mine[0].generation, 8);
 }
 
+/* ---- counting -------------------------------------------------------------------------------------------------- */
+
+static void put_letter(struct port_world *world, const char *order_no, enum outcome outcome, int64_t offset)
+{
+    struct item *item = port_item(order_no, "10.00", order_no, offset);
+    bool is_new = false;
+    item->outcome = outcome;
+    item->cause = outcome == OUTCOME_REJECTED ? CAUSE_DATABASE : CAUSE_STATE;
+    port_begin(world);
+    assert_int_equal(world->store->effect->letter(world->store->self, item, BYTES_LIT(""), &is_new, &err), ERR_NONE);
+    port_commit(world);
+    assert_true(is_new);
+}
+
+struct counted {
+    uint64_t rejected, conflicts, others;
+};
+
+static void take_kind(void *context, const struct ledger_kind *kind)
+{
+    struct counted *counted = context;
+    assert_true(bytes_equal(kind->topic, BYTES_LIT(PORT_TOPIC)));
+    assert_true(kind->count > 0);
+    if (bytes_equal(kind->word, BYTES_LIT("rejected")))
+        counted->rejected += kind->count;
+    else if (bytes_equal(kind->word, BYTES_LIT("state_conflict")))
+        counted->conflicts += kind->count;
+    else
+        counted->others += kind->count;
+}
+
+/* All of a list, by parts of two. Returns how many parts there were. */
+static uint32_t count_all(struct port_world *world, enum ledger_list list, struct counted *ret)
+{
+    const struct ledger_port *ledger = world->ledgers[FIRST];
+    uint64_t after = 0;
+    uint32_t parts = 0;
+    *ret = (struct counted){0};
+    for (bool end = false; !end; parts++)
+        assert_int_equal(ledger->ops->count(ledger->self, list, &after, 2, take_kind, ret, &end, &err), ERR_NONE);
+    return parts;
+}
+
+static void letters_are_counted_part_by_part(struct port_world *world)
+{
+    struct counted counted;
+    open_both(world);
+    assert_int_equal(count_all(world, LEDGER_LETTERS, &counted), 1);
+    assert_int_equal(counted.rejected + counted.conflicts + counted.others, 0);
+    assert_int_equal(count_all(world, LEDGER_PARKED, &counted), 1);
+    assert_int_equal(counted.others, 0);
+    put_letter(world, "A-1", OUTCOME_REJECTED, 1);
+    assert_int_equal(count_all(world, LEDGER_LETTERS, &counted), 1);
+    assert_int_equal(counted.rejected, 1);
+    HOOK(set_letter_state, "resolved");
+    assert_int_equal(count_all(world, LEDGER_LETTERS, &counted), 1);
+    assert_int_equal(counted.rejected, 0);
+    put_letter(world, "B-1", OUTCOME_STATE_CONFLICT, 2);
+    put_letter(world, "C-1", OUTCOME_REJECTED, 3);
+    put_letter(world, "D-1", OUTCOME_REJECTED, 4);
+    put_letter(world, "E-1", OUTCOME_REJECTED, 5);
+    put_letter(world, "F-1", OUTCOME_REJECTED, 6);
+    assert_int_equal(count_all(world, LEDGER_LETTERS, &counted), 3);
+    assert_int_equal(counted.rejected, 4);
+    assert_int_equal(counted.conflicts, 1);
+    assert_int_equal(counted.others, 0);
+}
+
 #define CASE(name) {#name, name}
 const struct port_case port_ledger_cases[] = {
     CASE(taking_over_raises_the_generation),
@@ -136,5 +204,6 @@ const struct port_case port_ledger_cases[] = {
     CASE(progress_stops_at_the_fence),
     CASE(a_transaction_of_a_former_owner_is_not_current),
     CASE(a_ledger_that_nobody_answers),
+    CASE(letters_are_counted_part_by_part),
 };
 const size_t port_ledger_case_count = sizeof port_ledger_cases / sizeof *port_ledger_cases;

@@ -355,6 +355,21 @@ static void the_range_is_what_the_log_holds(void **state)
     close_member(member);
 }
 
+static void the_end_is_told_by_what_was_fetched(void **state)
+{
+    struct source_partition first = at(0, SOURCE_OFFSET_NONE), unknown = at(77, SOURCE_OFFSET_NONE);
+    (void)state;
+    hooks->produce(hooks->context, 0, 3);
+    struct member *member = alone(ANSWER_TOLD);
+    UNTIL(member, member->seen_count[0] == 3);
+    assert_int_equal(member->port->ops->end(member->port->self, &first), 3);
+    assert_int_equal(member->port->ops->end(member->port->self, &unknown), -1);
+    hooks->produce(hooks->context, 0, 2);
+    UNTIL(member, member->seen_count[0] == 5);
+    assert_int_equal(member->port->ops->end(member->port->self, &first), 5);
+    close_member(member);
+}
+
 static void two_members_have_one_partition_each(void **state)
 {
     (void)state;
@@ -415,6 +430,7 @@ int source_cases_run(const char *name, const struct source_hooks *given)
         CASE(starting_ends_the_pause_of_its_own_partition),
         CASE(what_was_paused_and_comes_back_is_not_paused),
         CASE(the_range_is_what_the_log_holds),
+        CASE(the_end_is_told_by_what_was_fetched),
         CASE(two_members_have_one_partition_each),
         CASE(a_commit_that_was_refused_can_be_repeated),         /* the last, left out where nobody refuses */
     };

@@ -87,8 +87,11 @@ static enum err_class count_rows(void *self, enum ledger_list list, uint64_t *af
 {
     uint64_t size = list == LEDGER_LETTERS ? world.db.letter_count : world.db.parked_count;
     (void)self, (void)err;
-    for (uint32_t i = 0; i < limit && *after < size; i++) {
+    for (uint32_t i = 0; i < limit && *after < size;) {
         uint64_t at = (*after)++;
+        if (list == LEDGER_LETTERS && world.db.letters[at].state != LETTER_OPEN)
+            continue;
+        i++;
         struct ledger_kind kind = {.topic = BYTES_LIT("t"), .count = 1};
         kind.word = bytes_text(list == LEDGER_LETTERS ? outcome_name(world.db.letters[at].outcome)
                                                       : cause_name(world.db.parked[at].reason));

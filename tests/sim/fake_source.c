@@ -125,8 +125,10 @@ static enum err_class range(void *self, const struct source_partition *partition
 
 static int64_t end(void *self, const struct source_partition *partition)
 {
-    const struct log *log = &world.logs[partition->partition];
     (void)self;
+    if (partition->partition >= PARTITIONS)
+        return -1;
+    const struct log *log = &world.logs[partition->partition];
     return log->count > 0 ? log->records[log->count - 1].offset + 1 : -1;
 }
 

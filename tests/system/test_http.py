@@ -308,6 +308,32 @@ def test_a_stopped_partition_is_not_ready(world):
     assert told.total("idem_paused") == 1 and web.healthy() == 200
 
 
+def test_a_flood_of_letters_is_not_ready_and_a_topic_without_its_index_neither(world):
+    shop = Shop(world, partitions=2, http=ON)
+    daemon = shop.daemon()
+    daemon.wait_ready()
+    web = Web(daemon)
+    web.wait_ready(200)
+    shop.send(*[Record(key=str(i), value="{nonsense", partition=i % 2) for i in range(150)])
+    web.wait_ready(503, f"flood:{shop.topic}")
+    told = web.metrics()
+    assert told.total("idem_paused", why="flood") == 2 and told.total("idem_paused") == 2 and web.healthy() == 200
+    assert daemon.stop() == 0
+    second = Shop(world, http=ON)
+    other = second.daemon(name="other")
+    other.wait_ready()
+    web = Web(other)
+    second.db.exec("ALTER TABLE orders DROP KEY uk_no")
+    second.orders(["F1"])
+    world.server.kill_sessions(second.db.user)       # looked at again with each connection
+    second.send(payment("F1"))
+    web.wait_ready(503, f"config:{second.topic}")
+    assert web.metrics().value("idem_paused", why="config") == 1
+    second.db.exec("ALTER TABLE orders ADD UNIQUE KEY uk_no (order_no)")
+    assert other.wait_outcomes(1, timeout=90)[0]["outcome"] == "first"
+    web.wait_ready(200)
+
+
 def test_series_of_partitions_come_and_go_with_them(world):
     shop = Shop(world, partitions=4, http=ON)
     one = shop.daemon(name="one")
