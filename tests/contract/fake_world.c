@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+enum { SENT = 16 };
+
 static struct db_order *order_at(const char *order_no)
 {
     for (int i = 0; i < ORDERS; i++)
@@ -29,6 +31,20 @@ static void calm(void *context)
     world.outage = false;
 }
 
+/* What is parked is read again from the log. */
+static void sent_at(struct log *log, int64_t offset)
+{
+    struct sent *sent = &log->records[log->count++];
+    *sent = (struct sent){.offset = offset, .has_value = true, .reported = true};
+    snprintf(sent->body, sizeof sent->body, "{}");
+}
+
+static void tick(void *context)
+{
+    (void)context;
+    world.now_us += 1000;
+}
+
 static void reset(void *context)
 {
     calm(context);
@@ -36,6 +52,8 @@ static void reset(void *context)
     for (int i = 0; i < PARTITIONS; i++) {
         world.db.progress[i] = world.db.last_offset[i] = -1;
         world.logs[i].count = 0;
+        for (uint32_t k = 0; k < SENT; k++)
+            sent_at(&world.logs[i], k);
     }
 }
 
@@ -197,7 +215,7 @@ const struct port_hooks *fake_world_hooks(void)
     static const struct port_hooks hooks = {
         .reset = reset, .set_generation = set_generation, .put_order = put_order, .get_order = get_order,
         .count = count, .get_record = get_record, .get_letter = get_letter, .set_letter_state = set_letter_state,
-        .get_event = get_event, .get_progress = get_progress, .hold_order = hold_order, .hold_key = hold_key,
+        .get_event = get_event, .get_progress = get_progress, .tick = tick, .hold_order = hold_order, .hold_key = hold_key,
         .close_circle = close_circle, .kill = kill_session, .lose_commit = lose_commit, .outage = outage,
         .calm = calm,
     };

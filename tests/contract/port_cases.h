@@ -63,6 +63,9 @@ struct port_hooks {
     /* idem_progress; -1: no row. */
     int64_t (*get_progress)(void *context, int32_t partition);
 
+    /* A moment passes on the clock of what has a clock of its own. */
+    void (*tick)(void *context);
+
     /* Another session holds this order, or this key that it has not committed, until calm(). */
     void (*hold_order)(void *context, const char *order_no);
     void (*hold_key)(void *context, const char *key);
@@ -89,9 +92,9 @@ struct port_case {
     void (*run)(struct port_world *world);
 };
 
-/* What a transaction does; what may go wrong in it; who owns a partition. */
-extern const struct port_case port_cases[], port_trouble_cases[], port_ledger_cases[];
-extern const size_t port_case_count, port_trouble_case_count, port_ledger_case_count;
+/* What a transaction does; what may go wrong in it; who owns a partition; what waits. */
+extern const struct port_case port_cases[], port_trouble_cases[], port_ledger_cases[], port_parked_cases[];
+extern const size_t port_case_count, port_trouble_case_count, port_ledger_case_count, port_parked_case_count;
 
 /* The configuration that the cases use: one database, one topic with port_rule(). group `g`,
  * batch_max 64, payload_max 16. Static. */

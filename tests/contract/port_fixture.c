@@ -212,6 +212,7 @@ int port_run(const char *name, struct port_world *world, const struct CMUnitTest
     size_t count = add(tests, 0, port_cases, port_case_count);
     count = add(tests, count, port_trouble_cases, port_trouble_case_count);
     count = add(tests, count, port_ledger_cases, port_ledger_case_count);
+    count = add(tests, count, port_parked_cases, port_parked_case_count);
     assert_true(count + more_count <= TESTS_MAX);
     for (size_t i = 0; i < more_count; i++)
         tests[count++] = more[i];

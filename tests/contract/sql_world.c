@@ -200,8 +200,8 @@ const char *sql_value(const char *format, ...)
 static void reset(void *context)
 {
     static const char *const tables[] = {"orders", "payment_ledger", "account", "idem_record",
-                                         "idem_outbox", "idem_dead_letter", "idem_partition",
-                                         "idem_progress"};
+                                         "idem_outbox", "idem_dead_letter", "idem_parked",
+                                         "idem_partition", "idem_progress"};
     (void)context;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         sql_do("DELETE FROM %s", tables[i]);
@@ -349,10 +349,16 @@ static int64_t get_progress(void *context, int32_t partition)
     return *text ? strtoll(text, NULL, 10) : -1;
 }
 
+/* The server's clock goes by itself. */
+static void tick(void *context)
+{
+    (void)context;
+}
+
 static const struct port_hooks hooks = {
     .reset = reset, .set_generation = set_generation, .put_order = put_order, .get_order = get_order,
     .count = count, .get_record = get_record, .get_letter = get_letter,
-    .set_letter_state = set_letter_state, .get_event = get_event, .get_progress = get_progress,
+    .set_letter_state = set_letter_state, .get_event = get_event, .get_progress = get_progress, .tick = tick,
 };
 
 const struct port_hooks *sql_world_hooks(void)

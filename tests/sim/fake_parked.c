@@ -77,7 +77,7 @@ static enum err_class insert(void *self, struct item *const *items, const struct
         for (uint32_t k = 0; k < world.db.parked_count; k++)
             if (bytes_equal(bytes_text(world.db.parked[k].key), item->eval.key) &&
                 bytes_equal(bytes_text(world.db.parked[k].biz_type), item->eval.rule->biz_type))
-                world_fail("one key is parked twice");
+                return err_set(err, ERR_RETRY, 1062, "sim", "one key is parked twice");
         if (world.db.parked_count == PARKED_MAX)
             world_fail("too many rows");
         struct db_parked *row = &world.db.parked[world.db.parked_count++];
