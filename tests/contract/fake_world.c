@@ -215,9 +215,9 @@ const struct port_hooks *fake_world_hooks(void)
     static const struct port_hooks hooks = {
         .reset = reset, .set_generation = set_generation, .put_order = put_order, .get_order = get_order,
         .count = count, .get_record = get_record, .get_letter = get_letter, .set_letter_state = set_letter_state,
-        .get_event = get_event, .get_progress = get_progress, .tick = tick, .hold_order = hold_order, .hold_key = hold_key,
-        .close_circle = close_circle, .kill = kill_session, .lose_commit = lose_commit, .outage = outage,
-        .calm = calm,
+        .get_event = get_event, .get_progress = get_progress, .tick = tick,
+        .hold_order = hold_order, .hold_key = hold_key, .close_circle = close_circle, .kill = kill_session,
+        .lose_commit = lose_commit, .outage = outage, .calm = calm,
     };
     return &hooks;
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static struct conn *admin;
+static struct conn *admin, *root;        /* root: opened when first asked for */
 static struct bytes host;
 static char server[512];
 
@@ -135,6 +135,7 @@ bool sql_world_init(void)
 void sql_world_finish(void)
 {
     conn_destroy(admin);
+    conn_destroy(root);
 }
 
 const struct database_config *sql_world_database(void)
@@ -158,6 +159,28 @@ bool sql_try(const char *text)
     enum err_class class = conn_run_text(admin, text, "test", &err);
     conn_done(admin);
     run_or_stop(class ? "ROLLBACK" : "COMMIT");
+    return class == ERR_NONE;
+}
+
+bool sql_as_root(const char *text)
+{
+    static struct database_config database;
+    const char *socket = getenv("IDEMD_TEST_DB_SOCKET");
+    struct err err;
+    if (!socket)
+        return false;
+    if (!root) {
+        database = *port_config()->databases;
+        database.host_count = 0;
+        database.socket = bytes_text(socket);
+        database.user = BYTES_LIT("root");
+        database.password = BYTES_LIT("");
+        root = conn_create(&database);
+        if (!root || conn_open(root, &err))
+            fail_msg("root: %s", err.text);
+    }
+    enum err_class class = conn_run_text(root, text, "test", &err);
+    conn_done(root);
     return class == ERR_NONE;
 }
 

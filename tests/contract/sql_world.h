@@ -24,6 +24,8 @@ struct conn *sql_session(void);
 void sql_do(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Whether it could be run. */
 bool sql_try(const char *text);
+/* By root over the server's socket (IDEMD_TEST_DB_SOCKET): what no user of a database may do. */
+bool sql_as_root(const char *text);
 /* First cell of the first row, static until the next call; "" for NULL or none. */
 const char *sql_value(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
