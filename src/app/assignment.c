@@ -10,7 +10,8 @@ enum {
     PROGRESS_EVERY_US = 1000000,     /* design section 3, step 10: at most a second late */
     WAIT_MS = 20,
     REVOKE_WAIT_US = 10000000,       /* a rebalance may wait so long for running transactions */
-    COMMIT_WAIT_MS = 5000
+    COMMIT_WAIT_MS = 5000,
+    FENCED_WAIT_US = 15000000        /* so long the group has to tell us that a partition is another's */
 };
 
 static int64_t now_us(const struct intake *intake)
@@ -41,9 +42,13 @@ static void say(struct intake *intake, enum report_event event, const struct par
 
 /* ---- taking over ----------------------------------------------------------------------------------------------- */
 
-/* min of what Kafka and MySQL know; one known: that one; none: the beginning. */
-static int64_t start_offset(int64_t committed, int64_t progress)
+/* min of what Kafka and MySQL know; one known: that one; none: the beginning. A server that lacks even the first
+ * progress of this assignment knows nothing of what was done in it. */
+static int64_t start_offset(const struct partition *partition, int64_t progress)
 {
+    int64_t committed = partition->committed;
+    if (progress < 0 && partition->begun)
+        return partition->began < 0 ? SOURCE_OFFSET_BEGINNING : partition->began;
     if (committed < 0 && progress < 0)
         return SOURCE_OFFSET_BEGINNING;
     if (committed < 0)
@@ -57,17 +62,23 @@ static int64_t start_offset(int64_t committed, int64_t progress)
 static int64_t begin_partition(struct intake *intake, struct partition *partition,
                                const struct ledger_partition *owned)
 {
-    int64_t start = start_offset(partition->committed, owned->next_offset);
+    int64_t start = start_offset(partition, owned->next_offset);
     if (!partition_start(partition, owned->generation, start < 0 ? -1 : start))
         return SOURCE_OFFSET_NONE;
+    partition->server = owned->server;
+    if (!partition->begun)
+        partition->began = start < 0 ? -1 : start;
+    partition->begun = true;
     if (start >= 0 && start == owned->next_offset) {     /* where the former owner stopped: his last record is ours */
         partition->offsets.last_offset = owned->last_offset;
         memcpy(partition->offsets.last_hash, owned->last_hash, OFFSET_HASH_LEN);
         if (partition->committed < start)                /* he died before he told Kafka: say it again */
             partition->posted = -1;
     }
-    if (partition->committed >= 0 && owned->next_offset >= 0 && owned->next_offset < partition->committed)
-        say(intake, EVENT_REWOUND, partition, owned->next_offset, LEVEL_ERR, NULL);
+    if (start >= 0 && owned->next_offset < 0)            /* from now on this database knows the partition */
+        partition->posted = -1;
+    if (partition->committed >= 0 && start < partition->committed)
+        say(intake, EVENT_REWOUND, partition, start < 0 ? -1 : start, LEVEL_ERR, NULL);
     say(intake, EVENT_ASSIGN, partition, start < 0 ? -1 : start, LEVEL_INFO, NULL);
     return proof_begin(partition, owned, start);
 }
@@ -101,8 +112,8 @@ static void post_take_over(struct intake *intake, uint32_t database, const uint3
         if (partition->topic->database != database)
             continue;
         job->partitions[job->count] = (struct ledger_partition){
-            .topic = partition->topic->name, .partition = partition->number, .next_offset = -1,
-            .last_offset = -1};
+            .topic = partition->topic->name, .partition = partition->number,
+            .generation = partition->generation, .next_offset = -1, .last_offset = -1};
         job->slots[job->count] = slots[i];
         job->epochs[job->count++] = partition->epoch;
     }
@@ -137,7 +148,7 @@ static void post_progress(struct intake *intake, uint32_t database)
         struct ledger_partition *written = &job->partitions[job->count];
         *written = (struct ledger_partition){
             .topic = partition->topic->name, .partition = partition->number,
-            .generation = partition->generation, .next_offset = partition->offsets.next,
+            .generation = partition->generation, .server = partition->server, .next_offset = partition->offsets.next,
             .last_offset = partition->offsets.last_offset};
         memcpy(written->last_hash, partition->offsets.last_hash, OFFSET_HASH_LEN);
         job->slots[job->count] = i;
@@ -147,6 +158,17 @@ static void post_progress(struct intake *intake, uint32_t database)
     }
     intake->jobs_out++;
     keeper_post(&intake->init.keepers[database], job);
+}
+
+/* Kafka's offset never goes back while the partition stays ours. */
+static void note_committed(struct intake *intake, const struct keeper_job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct partition *partition = &intake->partitions.slots[job->slots[i]];
+        const struct ledger_partition *written = &job->partitions[i];
+        if (partition->epoch == job->epochs[i] && written->current && written->next_offset > partition->committed)
+            partition->committed = written->next_offset;
+    }
 }
 
 /* Progress is written: now, and only now, Kafka's offset. */
@@ -161,15 +183,18 @@ static void progress_done(struct intake *intake, const struct keeper_job *job, b
         if (partition->epoch != job->epochs[i])
             continue;
         partition->posting = false;
-        if (job->done && !written->current)
+        if (job->done && !written->current) {
+            partition_fenced(partition, now_us(intake));
             say(intake, EVENT_FENCED, partition, written->next_offset, LEVEL_WARNING, NULL);
-        else if (job->done && committed)
+        } else if (job->done && committed)
             committed[count++] = (struct source_partition){partition->topic->name, partition->number,
                                                            written->next_offset};
     }
     if (count > 0 && intake->init.source->ops->commit(intake->init.source->self, committed, count, wait,
-                                                      COMMIT_WAIT_MS, &err) == ERR_NONE)
+                                                      COMMIT_WAIT_MS, &err) == ERR_NONE) {
+        note_committed(intake, job);
         env_probe(intake->init.env, PROBE_AFTER_OFFSET);
+    }
     free(committed);
 }
 
@@ -238,10 +263,42 @@ static void start_deferred(struct intake *intake)
     }
 }
 
+/* Taken over on a server that the keeper has left, which may have taken confirmed commits with it; or fenced for so
+ * long that the group would have told us if it were another's: somebody took it over who had lost it. */
+static bool must_be_taken_again(const struct intake *intake, const struct partition *partition, uint64_t server)
+{
+    return partition->state == PARTITION_RUNNING &&
+           (partition->server != server ||
+            (partition->fenced_us && now_us(intake) - partition->fenced_us > FENCED_WAIT_US));
+}
+
+/* What is on its way belongs to a former epoch from now on; where to go on, the database says. */
+static void take_again(struct intake *intake, uint32_t database)
+{
+    uint32_t count = 0, *slots = NULL;
+    uint64_t server = atomic_load(&intake->init.shared->servers[database]);
+    for (uint32_t i = 0; i < intake->partitions.count; i++) {
+        struct partition *partition = &intake->partitions.slots[i];
+        if (partition->topic->database != database || !must_be_taken_again(intake, partition, server))
+            continue;
+        if (!slots)
+            slots = calloc(intake->partitions.count, sizeof *slots);
+        if (!slots)
+            return;              /* the next round tries again */
+        partition_end(partition, PARTITION_HELD);
+        slots[count++] = i;
+    }
+    if (count > 0)
+        post_take_over(intake, database, slots, count);
+    free(slots);
+}
+
 void assignment_round(struct intake *intake, bool now)
 {
     take_answers(intake, false);
     start_deferred(intake);
+    for (uint32_t i = 0; i < intake->init.config->database_count; i++)
+        take_again(intake, i);
     proof_round(intake);
     if (!now && now_us(intake) - intake->progress_us < PROGRESS_EVERY_US)
         return;
@@ -325,7 +382,7 @@ static uint32_t hold_all(struct intake *intake, struct source_partition *partiti
         if (slot != UINT32_MAX) {
             struct partition *partition = &intake->partitions.slots[slot];
             partition_end(partition, PARTITION_HELD);
-            partition->generation = 0;
+            partition->begun = false;
             partition->committed = partitions[i].offset;
             slots[held++] = slot;
         }

@@ -70,6 +70,8 @@ static void complete(struct intake *intake, struct item *item)
         guard_note(intake, item);
     if (partition->epoch == item->epoch) {
         partition->inflight--;
+        if (item->fenced)
+            partition_fenced(partition, intake->init.env->mono_us(intake->init.env->self));
         if (item->outcome != OUTCOME_NONE && !item->parked.id) {     /* NONE: fenced, its new owner has it */
             offsets_finish(&partition->offsets, item->record.offset);
             partition->parked += item->outcome == OUTCOME_PARKED;
@@ -207,6 +209,7 @@ static void send_down(struct intake *intake, struct item *item)
     struct partition *partition = &intake->partitions.slots[item->slot];
     item->epoch = partition->epoch;
     item->generation = partition->generation;
+    item->server = partition->server;
     item->partition = partition->number;
     item->gate = partition->gate;
     partition->inflight++;

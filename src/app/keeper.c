@@ -17,10 +17,11 @@ static const int64_t count_every_us[LEDGER_LIST_COUNT] = {
     [LEDGER_LETTERS] = 30000000, [LEDGER_PARKED] = 5000000};
 
 void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
-                 const struct env_port *env, const struct report_port *report)
+                 const struct env_port *env, const struct report_port *report, atomic_uint_fast64_t *server)
 {
     pthread_condattr_t attributes;
-    *keeper = (struct keeper){.database = database, .ledger = ledger, .env = env, .report = report, .down = -1};
+    *keeper = (struct keeper){.database = database, .ledger = ledger, .env = env, .report = report,
+                              .server = server, .down = -1};
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -228,10 +229,23 @@ static void worked(struct keeper *keeper)
     set_down(keeper, -1, NULL);
 }
 
-static enum err_class run(struct keeper *keeper, struct keeper_job *job, struct err *err)
+/* Everybody follows the keeper's session to another server. */
+static enum err_class open_session(struct keeper *keeper, struct err *err)
 {
     const struct ledger_ops *ops = keeper->ledger->ops;
     enum err_class class = ops->open(keeper->ledger->self, err);
+    if (class == ERR_NONE)
+        atomic_store(keeper->server, ops->server(keeper->ledger->self));
+    return class;
+}
+
+static enum err_class run(struct keeper *keeper, struct keeper_job *job, struct err *err)
+{
+    const struct ledger_ops *ops = keeper->ledger->ops;
+    enum err_class class = open_session(keeper, err);
+    /* That job only reads, and a server that became read-only answers it. */
+    if (class == ERR_NONE && job->task == KEEPER_PARKED)
+        class = ops->ping(keeper->ledger->self, err);
     if (class != ERR_NONE)
         return class;
     if (job->task == KEEPER_TAKE_OVER)
@@ -303,7 +317,7 @@ static void count_part(struct keeper *keeper, enum ledger_list list)
         tally_begin(keeper->tally, list);
         keeper->count_after = 0;
     }
-    enum err_class class = ops->open(keeper->ledger->self, &err);
+    enum err_class class = open_session(keeper, &err);
     if (class == ERR_NONE)
         class = ops->count(keeper->ledger->self, list, &keeper->count_after, COUNT_LIMIT, tally_add, keeper->tally,
                            &end, &err);
@@ -319,7 +333,7 @@ static void count_part(struct keeper *keeper, enum ledger_list list)
 static void ping(struct keeper *keeper)
 {
     struct err err = {0};
-    enum err_class class = keeper->ledger->ops->open(keeper->ledger->self, &err);
+    enum err_class class = open_session(keeper, &err);
     if (class == ERR_NONE)
         class = keeper->ledger->ops->ping(keeper->ledger->self, &err);
     if (class == ERR_NONE)

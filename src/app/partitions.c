@@ -87,11 +87,18 @@ bool partition_start(struct partition *partition, uint64_t generation, int64_t s
     partition->is_paused = false;        /* the source fetches what it starts */
     partition->posted = start;
     partition->posting = false;
+    partition->fenced_us = 0;
     partition->parked = 0;
     partition->proof = (struct proof){0};
     park_gate_raise(partition->gate);        /* a former owner may have left some */
     offsets_init(&partition->offsets, partition->ring, partition->places, start);
     return true;
+}
+
+void partition_fenced(struct partition *partition, int64_t now_us)
+{
+    if (partition->fenced_us == 0)
+        partition->fenced_us = now_us;
 }
 
 void partition_end(struct partition *partition, enum partition_state state)

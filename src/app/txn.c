@@ -276,7 +276,7 @@ static uint32_t collect_fences(struct item *const *items, uint32_t count, struct
             k++;
         if (k == fence_count)
             fences[fence_count++] = (struct fence){item->record.topic, item->partition,
-                                                   item->generation};
+                                                   item->generation, item->server};
     }
     return fence_count;
 }

@@ -180,6 +180,7 @@ static void drop(struct worker *worker, const struct segment *segment)
     struct item *first = worker->batch[segment->from];
     for (uint32_t i = segment->from; i < segment->to; i++) {
         item_reset(worker->batch[i]);
+        worker->batch[i]->fenced = true;
         item_list_push(&done, worker->batch[i]);
     }
     worker_report(worker, EVENT_FENCED, (struct report_fields){
@@ -363,7 +364,7 @@ static void fail(struct worker *worker, const struct segment *segment, bool in_t
         return;
     case ERR_RECONNECT:
     case ERR_WRONG_SERVER:
-        if (in_transaction)
+        if (in_transaction && err->class == ERR_RECONNECT)
             lost(worker, segment, err);
         else
             unreachable(worker, err);
@@ -552,6 +553,18 @@ static bool topics_stand(struct worker *worker, const struct segment *segment)
     return true;
 }
 
+/* Partitions that were taken over on a server that the database has left: what its last commits were, and whether
+ * they are there still, is found out by taking the partitions over again. Until then nothing of them may be applied:
+ * a record could overtake one of its number that was applied there and is lost. */
+static bool left_behind(const struct worker *worker, const struct segment *segment)
+{
+    uint64_t server = atomic_load(&worker->init.shared->servers[worker->init.database]);
+    for (uint32_t i = segment->from; i < segment->to; i++)
+        if (worker->batch[i]->server != server)
+            return true;
+    return false;
+}
+
 int64_t worker_step(struct worker *worker)
 {
     struct err err = {0};
@@ -564,6 +577,8 @@ int64_t worker_step(struct worker *worker)
         settle(worker, &segment);
     else if (all_ignored(worker, &segment))
         finish_ignored(worker, &segment);
+    else if (left_behind(worker, &segment))
+        fenced(worker, &segment);
     else if (worker->init.store->tx->open(worker->init.store->self, &err))
         fail(worker, &segment, false, &err);
     else if (topics_stand(worker, &segment))

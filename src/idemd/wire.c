@@ -72,7 +72,7 @@ static bool make_keeper(struct wire *wire, uint32_t database)
     if (!wire->ledgers[database] || !wire->keeper_reports[database])
         return false;
     keeper_init(&wire->keepers[database], config->name, mysql_ledger_port(wire->ledgers[database]),
-                &wire->env, &wire->keeper_reports[database]->port);
+                &wire->env, &wire->keeper_reports[database]->port, &wire->shared.servers[database]);
     wire->keepers_made++;
     if (!tally_init(&wire->tallies[database], wire->config, database))
         return false;
@@ -97,10 +97,12 @@ static bool make_tables(struct wire *wire)
     wire->shared.commits = calloc(config->database_count, sizeof *wire->shared.commits);
     wire->shared.losses = calloc(config->database_count, sizeof *wire->shared.losses);
     wire->shared.topic_down = calloc(config->topic_count, sizeof *wire->shared.topic_down);
+    wire->shared.servers = calloc(config->database_count, sizeof *wire->shared.servers);
     wire->shared.down = calloc((size_t)config->database_count * DOWN_WHY_COUNT, sizeof *wire->shared.down);
     return wire->stores && wire->workers && wire->worker_reports && wire->ledgers && wire->keepers &&
            wire->keeper_reports && wire->tallies && wire->shared.rule_commits && wire->shared.rule_judged &&
-           wire->shared.commits && wire->shared.losses && wire->shared.topic_down && wire->shared.down;
+           wire->shared.commits && wire->shared.losses && wire->shared.topic_down && wire->shared.down &&
+           wire->shared.servers;
 }
 
 static bool make_intake(struct wire *wire)
@@ -202,5 +204,6 @@ void wire_finish(struct wire *wire)
     free(wire->shared.commits);
     free(wire->shared.losses);
     free(wire->shared.topic_down);
+    free(wire->shared.servers);
     free(wire->shared.down);
 }

@@ -207,6 +207,7 @@ void fake_world_init(void)
     static struct config config;
     config = *port_config();
     memset(&world, 0, sizeof world);
+    world.server = 6;
     world.config = &config;
 }
 

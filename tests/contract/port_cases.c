@@ -45,7 +45,7 @@ static void write_records(struct port_world *world, struct item **items, uint32_
 static void fence_of_another_generation_is_not_current(struct port_world *world)
 {
     struct bytes topic = port_config()->topics[0].name;
-    struct fence fences[] = {{topic, 0, 7}, {topic, 1, 7}};
+    struct fence fences[] = {{topic, 0, 7, world->server}, {topic, 1, 7, world->server}};
     bool current = false;
     assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_NONE);
     assert_true(current);
@@ -65,6 +65,21 @@ static void fence_of_another_generation_is_not_current(struct port_world *world)
     assert_false(current);
     world->store->tx->rollback(SELF);
     assert_int_equal(world->store->tx->begin(SELF, fences, 0, &current, &err), ERR_NONE);
+    assert_true(current);
+    world->store->tx->rollback(SELF);
+}
+
+/* Commits that the former server confirmed may be missing here, whatever the generation says. */
+static void fence_of_another_server_starts_nothing(struct port_world *world)
+{
+    struct bytes topic = port_config()->topics[0].name;
+    struct fence fences[] = {{topic, 0, 7, world->server}, {topic, 1, 7, world->server ^ 1}};
+    bool current = true;
+    assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_WRONG_SERVER);
+    world->store->tx->rollback(SELF);
+    assert_int_equal(world->store->tx->open(SELF, &err), ERR_NONE);
+    fences[1].server = world->server;
+    assert_int_equal(world->store->tx->begin(SELF, fences, 2, &current, &err), ERR_NONE);
     assert_true(current);
     world->store->tx->rollback(SELF);
 }
@@ -514,6 +529,7 @@ static void rollback_leaves_nothing(struct port_world *world)
 #define CASE(name) {#name, name}
 const struct port_case port_cases[] = {
     CASE(fence_of_another_generation_is_not_current),
+    CASE(fence_of_another_server_starts_nothing),
     CASE(now_has_the_form_of_templates),
     CASE(claims_are_new_then_known),
     CASE(a_key_claimed_twice_by_one_attempt_is_a_fault),

@@ -85,6 +85,7 @@ struct port_world {
     const struct store_port *store;
     const struct ledger_port *ledgers[2];    /* of two instances, not open */
     const struct port_hooks *hooks;
+    uint64_t server;                         /* theirs, of the running case */
 };
 
 struct port_case {

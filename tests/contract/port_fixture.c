@@ -160,6 +160,13 @@ void port_start(struct port_world *world)
     world->store->tx->rollback(world->store->self);
     world->hooks->reset(world->hooks->context);
     assert_int_equal(world->store->tx->open(world->store->self, &err), ERR_NONE);
+    const struct ledger_port *ledger = world->ledgers[0];
+    if (!ledger)                                     /* whoever has none says it himself */
+        return;
+    assert_int_equal(ledger->ops->open(ledger->self, &err), ERR_NONE);
+    world->server = ledger->ops->server(ledger->self);
+    assert_int_not_equal(world->server, 0);
+    ledger->ops->close(ledger->self);
 }
 
 void port_finish(struct port_world *world)
@@ -224,7 +231,7 @@ int port_run(const char *name, struct port_world *world, const struct CMUnitTest
 
 void port_begin(struct port_world *world)
 {
-    struct fence fence = {topics[0].name, 0, 7};
+    struct fence fence = {topics[0].name, 0, 7, world->server};
     bool current = false;
     struct err err;
     assert_int_equal(world->store->tx->begin(world->store->self, &fence, 1, &current, &err), ERR_NONE);

@@ -97,9 +97,38 @@ static void progress_stops_at_the_fence(struct port_world *world)
     assert_int_equal(HOOK(get_progress, 0), 12);
 }
 
+static void a_generation_that_a_failover_lost_is_not_given_again(struct port_world *world)
+{
+    struct ledger_partition mine[] = {partition(0), partition(1)};
+    open_both(world);
+    mine[0].generation = 20;                         /* the last that this owner had; the row says 7 */
+    mine[1].generation = 3;
+    take_over(world, FIRST, mine, 2);
+    assert_int_equal(mine[0].generation, 21);
+    assert_int_equal(mine[1].generation, 8);
+    HOOK(set_generation, 1, 0);
+    take_over(world, FIRST, mine, 2);
+    assert_int_equal(mine[0].generation, 22);
+    assert_int_equal(mine[1].generation, 9);         /* not even the row is left */
+}
+
+static void progress_of_another_server_is_not_written(struct port_world *world)
+{
+    struct ledger_partition mine[] = {partition(0), partition(1)};
+    open_both(world);
+    take_over(world, FIRST, mine, 2);
+    assert_true(mine[0].server == world->server && mine[1].server == world->server);
+    mine[0].server ^= 1;
+    mine[0].next_offset = mine[1].next_offset = 11;
+    progress(world, FIRST, mine, 2);
+    assert_true(!mine[0].current && mine[1].current);
+    assert_int_equal(HOOK(get_progress, 0), -1);
+    assert_int_equal(HOOK(get_progress, 1), 11);
+}
+
 static void a_transaction_of_a_former_owner_is_not_current(struct port_world *world)
 {
-    struct fence fence = {BYTES_LIT(PORT_TOPIC), 0, 7};
+    struct fence fence = {BYTES_LIT(PORT_TOPIC), 0, 7, world->server};
     struct ledger_partition theirs[] = {partition(0)};
     bool current = true;
     open_both(world);
@@ -202,6 +231,8 @@ const struct port_case port_ledger_cases[] = {
     CASE(taking_over_raises_the_generation),
     CASE(progress_is_what_the_next_owner_reads),
     CASE(progress_stops_at_the_fence),
+    CASE(a_generation_that_a_failover_lost_is_not_given_again),
+    CASE(progress_of_another_server_is_not_written),
     CASE(a_transaction_of_a_former_owner_is_not_current),
     CASE(a_ledger_that_nobody_answers),
     CASE(letters_are_counted_part_by_part),

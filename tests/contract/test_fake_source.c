@@ -16,7 +16,7 @@ static void reset(void *context)
     memset(&world, 0, sizeof world);
     for (int i = 0; i < PARTITIONS; i++) {
         world.logs[i].committed = world.logs[i].owner = -1;
-        world.db.progress[i] = INT64_MAX;        /* what the ledger knows is not this port's */
+        world.logs[i].progress_ever = INT64_MAX;       /* what the ledger knows is not this port's */
     }
     memset(present, 0, sizeof present);
     unsettled = false;
@@ -28,7 +28,7 @@ static void produce(void *context, int32_t partition, uint32_t count)
     (void)context;
     for (uint32_t i = 0; i < count; i++) {
         struct sent *sent = &log->records[log->count];
-        *sent = (struct sent){.offset = log->count++, .has_value = true, .reported = true};
+        *sent = (struct sent){.offset = log->count++, .has_value = true, .reported = true, .ever = true};
         snprintf(sent->body, sizeof sent->body, "%lld", (long long)sent->offset);
     }
 }

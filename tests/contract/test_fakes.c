@@ -12,6 +12,6 @@ int main(void)
     fake_store_init(&store);
     fake_ledger_init(&ledgers[0]);
     fake_ledger_init(&ledgers[1]);
-    struct port_world fakes = {&store.port, {&ledgers[0].port, &ledgers[1].port}, fake_world_hooks()};
+    struct port_world fakes = {&store.port, {&ledgers[0].port, &ledgers[1].port}, fake_world_hooks(), 0};
     return port_run("fakes", &fakes, NULL, 0) != 0;
 }

@@ -217,7 +217,7 @@ int main(void)
     store = mysql_store_create(config->databases, config);
     world = (struct port_world){mysql_store_port(store),
                                 {mysql_ledger_port(ledgers[0]), mysql_ledger_port(ledgers[1])},
-                                sql_trouble_hooks(store)};
+                                sql_trouble_hooks(store), 0};
     int failed = port_run("store", &world, real, sizeof real / sizeof *real);
     mysql_store_destroy(store);
     mysql_ledger_destroy(ledgers[0]);

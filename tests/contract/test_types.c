@@ -167,9 +167,14 @@ static uint64_t update(struct item **items, uint32_t count)
     return affected;
 }
 
+static struct port_world whole(void)
+{
+    return (struct port_world){port, {NULL, NULL}, sql_world_hooks(), conn_server(mysql_store_conn(store))};
+}
+
 static void plans(const struct kind *kind, struct item **items)
 {
-    struct port_world world = {port, {NULL, NULL}, sql_world_hooks()};
+    struct port_world world = whole();
     port_begin(&world);
     update(items, KEYS);
     plan_is_a_look_up("update of three");
@@ -190,7 +195,7 @@ static void plans(const struct kind *kind, struct item **items)
 static void only_the_named_rows_change(void **state)
 {
     const struct kind *kind = *state;
-    struct port_world world = {port, {NULL, NULL}, sql_world_hooks()};
+    struct port_world world = whole();
     struct item *items[KEYS], *strange[4];
     uint32_t strangers = 0;
     for (uint32_t i = 0; i < KEYS; i++)
@@ -228,7 +233,7 @@ static void only_the_named_rows_change(void **state)
 
 static int start(void **state)
 {
-    struct port_world world = {port, {NULL, NULL}, sql_world_hooks()};
+    struct port_world world = whole();
     (void)state;
     port_start(&world);
     return 0;

@@ -8,8 +8,16 @@ static enum err_class ledger_open(void *self, struct err *err)
     struct fake_ledger *ledger = self;
     if (world.outage)
         return err_set(err, ERR_RECONNECT, 2002, "sim", "nobody answers");
+    if (!ledger->open)
+        ledger->server = world.server;
     ledger->open = true;
     return ERR_NONE;
+}
+
+static uint64_t ledger_server(void *self)
+{
+    (void)self;
+    return world_server();
 }
 
 static void ledger_close(void *self)
@@ -22,7 +30,7 @@ static void ledger_close(void *self)
 static enum err_class fault(struct fake_ledger *ledger, enum err_class class, int number, struct err *err)
 {
     world_may_crash();
-    if (world.outage || !ledger->open) {
+    if (world.outage || !ledger->open || ledger->server != world.server) {
         ledger->open = false;
         return err_set(err, ERR_RECONNECT, 2013, "sim", "lost connection");
     }
@@ -38,7 +46,10 @@ static enum err_class take_over(void *self, struct ledger_partition *partitions,
         int32_t number = partitions[i].partition;
         if (!world_has(partitions[i].topic, number))
             world_fail("a partition that there is not: %d", number);
+        if (world.db.generation[number] < partitions[i].generation)
+            world.db.generation[number] = partitions[i].generation;
         partitions[i].generation = ++world.db.generation[number];
+        partitions[i].server = world_server();
         partitions[i].next_offset = world.db.progress[number];
         partitions[i].last_offset = world.db.last_offset[number];
         memcpy(partitions[i].last_hash, world.db.last_hash[number], OFFSET_HASH_LEN);
@@ -62,12 +73,15 @@ static enum err_class progress(void *self, struct ledger_partition *partitions, 
         int32_t number = partitions[i].partition;
         partitions[i].current = world.breakage == BREAK_NO_FENCE ||
                                 (world_has(partitions[i].topic, number) && world.db.generation[number] > 0 &&
-                                 world.db.generation[number] == partitions[i].generation);
+                                 world.db.generation[number] == partitions[i].generation &&
+                                 (partitions[i].server == world_server() || world.breakage == BREAK_PROGRESS_BLIND));
         if (!partitions[i].current)
             continue;
         check_passed(number, partitions[i].next_offset, "idem_progress");
         /* It may go back: a new owner starts at the lower of the two offsets and reports from there. */
         world.db.progress[number] = partitions[i].next_offset;
+        if (world.logs[number].progress_ever < partitions[i].next_offset)
+            world.logs[number].progress_ever = partitions[i].next_offset;
         world.db.last_offset[number] = partitions[i].last_offset;
         memset(world.db.last_hash[number], 0, OFFSET_HASH_LEN);
         if (partitions[i].last_offset >= 0)
@@ -78,7 +92,7 @@ static enum err_class progress(void *self, struct ledger_partition *partitions, 
 
 static enum err_class ping(void *self, struct err *err)
 {
-    return ledger_open(self, err);
+    return fault(self, ERR_RECONNECT, 2013, err);
 }
 
 static enum err_class count_rows(void *self, enum ledger_list list, uint64_t *after, uint32_t limit,
@@ -103,8 +117,8 @@ static enum err_class count_rows(void *self, enum ledger_list list, uint64_t *af
 
 void fake_ledger_init(struct fake_ledger *ledger)
 {
-    static const struct ledger_ops ops = {ledger_open, ledger_close, take_over, progress, fake_ledger_parked,
-                                          ping, count_rows};
+    static const struct ledger_ops ops = {ledger_open, ledger_close, ledger_server, take_over, progress,
+                                          fake_ledger_parked, ping, count_rows};
     memset(ledger, 0, sizeof *ledger);
     ledger->port = (struct ledger_port){ledger, &ops};
 }

@@ -156,9 +156,9 @@ enum err_class fake_ledger_parked(void *self, struct ledger_partition *partition
                                   bool (*take)(void *context, const struct ledger_parked *row), void *context,
                                   struct err *err)
 {
-    (void)self;
+    struct fake_ledger *ledger = self;
     world_may_crash();
-    if (world.faults && world_chance(20))
+    if (ledger->server != world.server || (world.faults && world_chance(20)))
         return err_set(err, ERR_RECONNECT, 2013, "sim", "lost connection");
     for (uint32_t i = 0; i < count; i++) {
         partitions[i].parked = 0;

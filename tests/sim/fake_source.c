@@ -100,14 +100,15 @@ static enum err_class commit(void *self, const struct source_partition *partitio
         if (partitions[i].offset < source->committed[partitions[i].partition] + !wait)
             continue;            /* within one assignment a lower one is left out */
         for (uint32_t k = 0; k < log->count; k++)
-            if (log->records[k].offset < partitions[i].offset && !log->records[k].reported)
+            if (log->records[k].offset < partitions[i].offset && !log->records[k].ever)
                 world_fail("the committed offset of partition %d passed unfinished offset %lld",
                     partitions[i].partition,
                            (long long)log->records[k].offset);
-        if (partitions[i].offset > world.db.progress[partitions[i].partition] && world.breakage == BREAK_NOTHING)
+        if (partitions[i].offset > log->progress_ever && world.breakage == BREAK_NOTHING)
             world_fail("Kafka's offset of partition %d is ahead of idem_progress", partitions[i].partition);
-        if (partitions[i].offset < log->committed)
+        if (partitions[i].offset < log->committed && !log->rewinds)
             world_fail("the committed offset of partition %d went back", partitions[i].partition);
+        log->rewinds = log->rewinds && partitions[i].offset < log->committed;
         log->committed = source->committed[partitions[i].partition] = partitions[i].offset;
     }
     return ERR_NONE;

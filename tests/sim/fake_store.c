@@ -42,7 +42,7 @@ static enum strike draw(uint32_t of)
 enum err_class fake_fault(struct fake_store *store, struct err *err)
 {
     world_may_crash();
-    switch (world.outage ? STRIKE_LOST : draw(120)) {
+    switch (world.outage || store->server != world.server ? STRIKE_LOST : draw(120)) {
     case STRIKE_DEADLOCK: return err_set(err, ERR_RETRY, 1213, "sim", "deadlock");
     case STRIKE_LOCK_WAIT: return err_set(err, ERR_LOCKED, 1205, "sim", "lock wait");
     case STRIKE_LOST:
@@ -59,6 +59,8 @@ static enum err_class store_open(void *self, struct err *err)
     SELF;
     if (world.outage)
         return err_set(err, ERR_RECONNECT, 2002, "sim", "nobody answers");
+    if (!store->open)
+        store->server = world.server;
     store->open = true;
     return ERR_NONE;
 }
@@ -85,6 +87,11 @@ static enum err_class begin(void *self, const struct fence *fences, uint32_t cou
         return class;
     if (!store->open || store->in_transaction)
         world_fail("begin without an idle session");
+    for (uint32_t i = 0; i < count && world.breakage != BREAK_WORKER_BLIND; i++)
+        if (fences[i].server != world_server()) {
+            store->open = false;
+            return err_set(err, ERR_WRONG_SERVER, 0, "sim", "taken over elsewhere");
+        }
     store->before = world.db;
     store->in_transaction = true;
     store->saved = false;
@@ -164,6 +171,7 @@ static enum err_class settle(void *self, struct item *const *items, uint32_t cou
     if (world.outage)
         return err_set(err, ERR_RECONNECT, 2002, "sim", "nobody answers");
     store->open = true;
+    store->server = world.server;
     for (uint32_t i = 0; i < count; i++) {
         bool wrote = items[i]->claimed || items[i]->write == WRITE_REPLACE || items[i]->write == WRITE_RETRY;
         const struct db_record *record = wrote ? find(items[i]) : NULL;
@@ -222,6 +230,19 @@ static void fill(struct db_record *record, const struct item *item, const uint8_
     record->has_request_id = item->eval.request_id.len > 0;
 }
 
+/* Within a partition the records of a number are claimed in their order; what was parked was claimed before. */
+static void check_order(const struct item *item)
+{
+    for (uint32_t i = 0; i < world.db.record_count; i++) {
+        const struct db_record *row = &world.db.records[i];
+        if (row->partition == item->record.partition && row->offset > item->record.offset &&
+            bytes_equal(bytes_text(row->biz_no), item->eval.biz_no) &&
+            bytes_equal(bytes_text(row->biz_type), item->eval.rule->biz_type))
+            world_fail("%d/%lld of %s is judged after %lld", row->partition, (long long)item->record.offset,
+                       row->biz_no, (long long)row->offset);
+    }
+}
+
 static enum err_class claim_rows(void *self, struct item *const *items, uint32_t count, const uint8_t claim[CLAIM_LEN],
                                  struct arena *scratch, struct err *err)
 {
@@ -232,6 +253,8 @@ static enum err_class claim_rows(void *self, struct item *const *items, uint32_t
         items[i]->claimed = false;
         if (bytes_equal(items[i]->eval.key, bytes_text(world.held_key)))
             return err_set(err, ERR_LOCKED, 1205, "sim", "another session claims it");
+        if (!known)
+            check_order(items[i]);
         if (known && memcmp(known->claim, claim, CLAIM_LEN) == 0)
             return err_set(err, ERR_FATAL, 0, "sim", "a key claimed twice by one attempt");
         if (known) {

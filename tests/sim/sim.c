@@ -3,7 +3,8 @@
  * After each
  * seed nothing may be lost or doubled. `sim --seed N` replays a seed exactly.
  *
- *     sim [--seeds N] [--from N] [--seed N] [--break offset-early|no-fence|double-apply|overtake] */
+ *     sim [--seeds N] [--from N] [--seed N] [--break FAULT]: offset-early, no-fence, double-apply, overtake,
+ * failover-blind, progress-blind, worker-blind */
 #include "world.h"
 
 #include "idem/adapter/config_load.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NOISY_STEPS = 700, CALM_STEPS = 60000, RESERVED = 16 };
+enum { NOISY_STEPS = 700, CALM_STEPS = 60000 };
 
 struct instance {
     bool alive, frozen;          /* frozen: runs nothing and is told nothing, until it thaws */
@@ -22,7 +23,7 @@ struct instance {
     struct worker workers[WORKERS];
     struct keeper keeper;
     struct shared shared;
-    atomic_uint_fast64_t commits[8], judged[8], database_commits, losses;
+    atomic_uint_fast64_t commits[8], judged[8], database_commits, losses, server;
     atomic_int down[DOWN_WHY_COUNT], topic_down[2];
     struct report_port report;
     struct json_parser *json;
@@ -40,6 +41,7 @@ static void check_nobody_overtaken(const struct item *item)
     for (uint32_t i = 0; i < world.db.parked_count; i++) {
         const struct db_parked *row = &world.db.parked[i];
         if (row->partition == item->record.partition && row->offset < item->record.offset &&
+            !world_sent(row->partition, row->offset)->ended &&
             bytes_equal(bytes_text(row->biz_no), item->eval.biz_no) &&
             bytes_equal(bytes_text(row->biz_type), item->eval.rule->biz_type))
             world_fail("%d/%lld of %s was applied before parked %lld", row->partition,
@@ -59,7 +61,8 @@ static void report_outcome(void *self, const struct item *item, int64_t took_us,
         world_fail("%d/%lld was first twice", item->record.partition, (long long)item->record.offset);
     if (!sent->reported || item->outcome != OUTCOME_DUPLICATE)
         sent->outcome = item->outcome, sent->cause = item->cause;
-    sent->reported = true;
+    sent->reported = sent->ever = true;
+    sent->ended = sent->ended || (item->outcome != OUTCOME_PARKED && item->outcome != OUTCOME_PROCESSING);
     if (world.verbose)
         printf("  %d/%lld %s %s\n", item->record.partition, (long long)item->record.offset, outcome_name(item->outcome),
                cause_name(item->cause));
@@ -69,7 +72,8 @@ static void report_event(void *self, enum report_event event, const struct repor
 {
     (void)self;
     if (world.verbose)
-        printf("  event %d partition %lld %s\n", event, (long long)fields->partition, fields->why ? fields->why : "");
+        printf("  event %d partition %lld offset %lld generation %lld %s\n", event, (long long)fields->partition,
+               (long long)fields->offset, (long long)fields->generation, fields->why ? fields->why : "");
 }
 
 static void report_transaction(void *self, uint32_t database, enum report_tx result, uint32_t records, int64_t took_us)
@@ -108,12 +112,14 @@ static void instance_start(int slot)
     instance->shared = (struct shared){.rule_commits = instance->commits,
                                        .rule_judged = instance->judged, .commits = &instance->database_commits,
                                        .losses = &instance->losses, .topic_down = instance->topic_down,
-                                       .down = instance->down};
+                                       .down = instance->down, .servers = &instance->server};
     instance->report = (struct report_port){instance, report_outcome, report_event, report_transaction,
                                            report_flush};
     fake_source_init(&instance->source, slot);
     fake_ledger_init(&instance->ledger);
-    keeper_init(&instance->keeper, BYTES_LIT("shop"), &instance->ledger.port, world_env(), &instance->report);
+    keeper_init(&instance->keeper, BYTES_LIT("shop"), &instance->ledger.port, world_env(), &instance->report,
+                &instance->server);
+    keeper_watch(&instance->keeper, 2000, NULL);
     instance->json = json_parser_create(1 << 16);
     instance->parser = json_parser_port(instance->json);
     struct intake_init init = {
@@ -249,65 +255,6 @@ static void thaw(int slot)
     rebalance();
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
-
-static void send(int partition, const char *key, const char *format, const char *number, const char *txn)
-{
-    struct log *log = &world.logs[partition];
-    struct sent *sent = &log->records[log->count];
-    *sent = (struct sent){.offset = log->count ? sent[-1].offset + 1 + (world_chance(8) ? 2 : 0) : 0,
-        .has_value = true};
-    log->count++;
-    snprintf(sent->key_header, TEXT, "%s", key);
-    snprintf(sent->body, sizeof sent->body, format, number, txn);
-    snprintf(sent->number, TEXT, "%s", number);
-}
-
-static const char pay[] = "{\"kind\":\"PAY\",\"no\":\"%s\",\"txn\":\"%s\",\"amount\":\"19.99\"}";
-
-static void send_to(int partition, int order)
-{
-    char number[TEXT], txn[TEXT];
-    snprintf(number, sizeof number, "O%d", order);
-    snprintf(txn, sizeof txn, "T%d", order);
-    send(partition, "", pay, number, txn);
-}
-
-static void send_one(void)
-{
-    static const char wrong[] = "{\"kind\":\"PAY\",\"no\":\"%s\",\"txn\":\"%s\",\"amount\":\"1.00\"}";
-    static const char poison[] =
-        "{\"kind\":\"PAY\",\"no\":\"%s\",\"txn\":\"%s\",\"amount\":\"19.99\",\"x\":\"POISON\"}";
-    static const char refund[] = "{\"kind\":\"REFUND\",\"no\":\"%s\",\"refund_no\":\"%s\"}";
-    char number[TEXT], txn[TEXT];
-    int order = world_chance(4) ? 0 : (int)(world_random() % (ORDERS - RESERVED));       /* one hot order */
-    int partition = world_chance(5) ? (int)(world_random() % PARTITIONS) : order % PARTITIONS;
-    snprintf(number, sizeof number, "O%d", order);
-    snprintf(txn, sizeof txn, "T%d", order);
-    switch (world_random() % 16) {
-    case 0: send(partition, "", pay, number, "ANOTHER"); break;
-    case 1: send(partition, "", wrong, number, txn); break;
-    case 2: send(partition, "supplied-key", pay, number, txn); break;
-    case 3: send(partition, "", pay, "NOBODY", txn); break;
-    case 4: send(partition, "", "{broken%.0s%.0s", number, txn); break;
-    case 5: send(partition, "", pay, number, "a-transaction-number-that-is-too-long"); break;
-    case 6:
-        snprintf(txn, sizeof txn, "R%d-%d", order, (int)(world_random() % 5));
-        send(partition, "", refund, number, txn);
-        break;
-    case 7: send(partition, "", pay, number, "T0"); break;                    /* one transaction for two orders */
-    case 8:
-        send(partition, "", pay, number, txn);
-        world.logs[partition].records[world.logs[partition].count - 1].has_value = false;
-        break;
-    case 9:
-        if (world_chance(4))
-            send(partition, "", poison, number, txn);
-        break;
-    default: send(partition, "", pay, number, txn);
-    }
-}
-
 /* ---- one seed ---------------------------------------------------------------------------------------------------- */
 
 static void make_world(uint64_t seed, bool faults, uint32_t records)
@@ -322,6 +269,8 @@ static void make_world(uint64_t seed, bool faults, uint32_t records)
     world.seed = seed;
     world.random = seed * 0x9e3779b97f4a7c15u + 1;
     world.now_us = 1000000;
+    world.server = 1;
+    replica_forget();
     world.victim = PARTITIONS - 1;
     for (int i = 0; i < ORDERS; i++) {
         snprintf(world.db.orders[i].number, TEXT, "O%d", i);
@@ -330,12 +279,13 @@ static void make_world(uint64_t seed, bool faults, uint32_t records)
         world.db.orders[i].missing = i % 5 == 3 && i < ORDERS - RESERVED;
     }
     for (int i = 0; i < PARTITIONS; i++) {
-        world.logs[i].committed = -1;
+        world.logs[i].committed = world.logs[i].progress_ever = -1;
         world.logs[i].owner = -1;
         world.db.progress[i] = world.db.last_offset[i] = -1;
     }
+    world.refunds = faults;
     for (uint32_t i = 0; i < records; i++)
-        send_one();
+        customers_send();
     world.faults = faults;
 }
 
@@ -371,6 +321,8 @@ static void some_trouble(void)
         break;
     case 10: world.revoked = !world.revoked; break;
     case 11: world.lost_index = !world.lost_index; break;
+    case 12: case 13: replica_copy(); break;
+    case 14: replica_takes_over(); break;
     case 8:
         if (instances[slot].alive && !instances[slot].frozen) {
             guarded(slot, step_stop);
@@ -405,7 +357,8 @@ static bool first_read(int partitions)
 {
     for (int i = 0; i < partitions; i++) {
         const struct log *log = &world.logs[i];
-        if (log->count > 0 && log->committed != log->records[log->count - 1].offset + 1)
+        int64_t end = log->count > 0 ? log->records[log->count - 1].offset + 1 : 0;
+        if (log->count > 0 && (log->committed != end || world.db.progress[i] != end))
             return false;
     }
     return true;
@@ -427,7 +380,7 @@ static bool drain(int partitions)
 {
     for (int i = 0; i < CALM_STEPS && !drained(partitions); i++) {
         if (i % 3000 == 2999 && world.late < RESERVED) {
-            send_to(world.late % partitions, ORDERS - RESERVED + world.late);
+            customers_send_paying(world.late % partitions, ORDERS - RESERVED + world.late);
             world.late++;
         }
         step_somebody();

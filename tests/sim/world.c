@@ -123,8 +123,19 @@ enum breakage world_breakage(const char *name)
         return BREAK_DOUBLE_APPLY;
     if (strcmp(name, "overtake") == 0)
         return BREAK_OVERTAKE;
+    if (strcmp(name, "failover-blind") == 0)
+        return BREAK_FAILOVER_BLIND;
+    if (strcmp(name, "progress-blind") == 0)
+        return BREAK_PROGRESS_BLIND;
+    if (strcmp(name, "worker-blind") == 0)
+        return BREAK_WORKER_BLIND;
     fprintf(stderr, "no such break: %s\n", name);
     exit(64);
+}
+
+uint64_t world_server(void)
+{
+    return world.breakage == BREAK_FAILOVER_BLIND ? 1 : world.server;
 }
 
 uint64_t world_random(void)

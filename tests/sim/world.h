@@ -10,7 +10,8 @@
 
 enum {
     PARTITIONS = 3, ORDERS = 36, RECORDS_MAX = 400, ROWS_MAX = 400, PARKED_MAX = 120, TEXT = 40,
-    INSTANCES_MAX = 3, WORKERS = 2
+    INSTANCES_MAX = 3, WORKERS = 2,
+    RESERVED = 16                /* orders at the end, for customers that come late */
 };
 
 /* ---- database ---------------------------------------------------------------------------------------------------- */
@@ -89,7 +90,9 @@ struct sent {
     bool has_value;
     char key_header[TEXT], body[256];
     char number[TEXT];
-    bool reported;               /* somebody said what came of it */
+    bool reported;               /* somebody said what came of it; a failover that loses it forgets that */
+    bool ever;                   /* the same, never forgotten */
+    bool ended;                  /* it had an end once; delivered again it may wait behind a later one of its number */
     enum outcome outcome;        /* the last that was said */
     enum cause cause;
 };
@@ -98,10 +101,13 @@ struct log {
     struct sent records[RECORDS_MAX];
     uint32_t count;
     int64_t committed;           /* -1 = none */
+    int64_t progress_ever;       /* highest idem_progress that any server had, -1 = none */
+    bool rewinds;                /* a failover lost commits: committed may go back until it is passed again */
     int owner;                   /* instance slot, -1 = nobody */
 };
 
-enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE };
+enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE,
+                BREAK_FAILOVER_BLIND, BREAK_PROGRESS_BLIND, BREAK_WORKER_BLIND };
 
 /* What the next statement meets. */
 enum strike {
@@ -114,6 +120,7 @@ struct world {
     uint64_t seed, random;
     int64_t now_us;
     struct db db;
+    uint64_t server;             /* who has it: another one after each failover */
     struct log logs[PARTITIONS];
     bool faults;                 /* errors and crashes may come */
     bool outage;                 /* the database does not answer */
@@ -127,6 +134,7 @@ struct world {
     struct config *config;
     jmp_buf crash;               /* where a crash of the running instance goes */
     bool may_crash;
+    bool refunds;                /* many records are: several keys of one number, whose order counts */
     int late;                    /* customers that came late */
     bool verbose;
 };
@@ -152,6 +160,19 @@ void world_may_crash(void);
 
 const struct env_port *world_env(void);
 
+/* One more record of any kind; one payment that is right. */
+void customers_send(void);
+void customers_send_paying(int partition, int order);
+
+/* Where a session is, as ledger_ops.server says. */
+uint64_t world_server(void);
+
+/* No replica; one that has what was committed until now; the primary dies and the replica, if there is one, takes its
+ * place, without what it has not got yet. */
+void replica_forget(void);
+void replica_copy(void);
+void replica_takes_over(void);
+
 /* Fails the seed if an order was paid twice, an event or a ledger row is missing or doubled, or a record has no
  * outcome. */
 void invariants_hold(void);
@@ -163,12 +184,14 @@ void invariants_same(const struct db *one, const struct log *log);
 
 struct fake_store {
     struct store_port port;
+    uint64_t server;             /* of the session; sessions with a former one are broken */
     bool open, in_transaction, saved;
     struct db before, savepoint;
 };
 
 struct fake_ledger {
     struct ledger_port port;
+    uint64_t server;
     bool open;
 };
 
@@ -195,7 +218,7 @@ struct fake_source {
     struct source_events events;
     int instance;
     bool assigned[PARTITIONS], started[PARTITIONS];
-    int64_t next[PARTITIONS], committed[PARTITIONS];
+    int64_t next[PARTITIONS], committed[PARTITIONS];     /* committed: since it was assigned */
     bool paused[PARTITIONS];
     int turn;
 };

@@ -95,8 +95,15 @@ static enum err_class count(void *self, enum ledger_list list, uint64_t *after, 
     return answer(err);
 }
 
-static const struct ledger_ops ledger_ops = {.open = ledger_open, .close = ledger_close, .take_over = take_over,
-                                             .progress = take_over, .ping = ping, .count = count};
+static uint64_t server_number(void *self)
+{
+    (void)self;
+    return 5;
+}
+
+static const struct ledger_ops ledger_ops = {.open = ledger_open, .close = ledger_close, .server = server_number,
+                                             .take_over = take_over, .progress = take_over, .ping = ping,
+                                             .count = count};
 static const struct ledger_port ledger = {NULL, &ledger_ops};
 
 static void event(void *self, enum report_event number, const struct report_fields *fields)
@@ -114,6 +121,7 @@ static struct keeper keepers[2];
 static struct tally tally;
 static atomic_int down[2 * DOWN_WHY_COUNT];
 static atomic_int topic_down[2];
+static atomic_uint_fast64_t servers[2];
 static struct shared shared = {.down = down, .topic_down = topic_down};
 static struct gauges gauges;
 static struct health health;
@@ -129,7 +137,7 @@ static int set_up(void **state)
     if (!config_text_load(bytes_text(file), "f.yaml", &config, &mistakes))
         return -1;
     for (uint32_t i = 0; i < 2; i++)
-        keeper_init(&keepers[i], config->databases[i].name, &ledger, &env, &report);
+        keeper_init(&keepers[i], config->databases[i].name, &ledger, &env, &report, &servers[i]);
     keeper_watch(&keepers[0], 2000, NULL);
     keeper_watch(&keepers[1], 2000, NULL);
     health_init(&health, config, &gauges);

@@ -40,6 +40,8 @@ void conn_options_set(struct conn *conn, const struct conn_options *options);
 enum err_class conn_open(struct conn *conn, struct err *err);
 /* Closes; the next conn_open connects anew. */
 void conn_close(struct conn *conn);
+/* This server is not the one that is wanted: the session is BROKEN, the next conn_open begins with the next host. */
+void conn_leave(struct conn *conn);
 /* What may be done next. */
 enum conn_state conn_state(const struct conn *conn);
 
@@ -77,8 +79,9 @@ bool conn_is_mariadb(const struct conn *conn);
 bool conn_writable(const struct conn *conn);               /* not read_only, super_read_only, innodb_read_only */
 uint32_t conn_version(const struct conn *conn);            /* 101119, 90704: major*10000 + minor*100 + patch */
 uint64_t conn_thread_id(const struct conn *conn);
-/* @@server_uuid (MySQL) or @@server_uid; "" if there is none. */
-const char *conn_server_uuid(const struct conn *conn);
+/* A number for the server and its present run, never 0: from @@server_uuid or @@server_uid, @@server_id (which differs
+ * between members of a replication), host, port, and when it was started. */
+uint64_t conn_server(const struct conn *conn);
 uint64_t conn_packet_max(const struct conn *conn);         /* max_allowed_packet of the session, bytes */
 
 /* Of the client library; static text. */

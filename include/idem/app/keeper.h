@@ -12,6 +12,7 @@
 #include "idem/port/report.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum keeper_task { KEEPER_TAKE_OVER, KEEPER_PROGRESS, KEEPER_PARKED };
 
@@ -46,6 +47,7 @@ struct keeper {
     const struct ledger_port *ledger;
     const struct env_port *env;
     const struct report_port *report;
+    atomic_uint_fast64_t *server;        /* told to all: where its session is */
     uint32_t tries;
     int64_t due_us;
     bool backing_off;                    /* the present wait is for due_us: a new job changes nothing */
@@ -60,7 +62,7 @@ struct keeper {
 
 /* Everything is borrowed until keeper_finish. */
 void keeper_init(struct keeper *keeper, struct bytes database, const struct ledger_port *ledger,
-                 const struct env_port *env, const struct report_port *report);
+                 const struct env_port *env, const struct report_port *report, atomic_uint_fast64_t *server);
 void keeper_finish(struct keeper *keeper);       /* frees jobs that are left */
 
 /* From now on it also looks whether the database answers, and counts letters and parked records into `tally` (borrowed

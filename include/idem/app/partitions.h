@@ -56,8 +56,12 @@ struct partition {
     int32_t number;
     enum partition_state state;
     uint32_t epoch;          /* rises with every assignment and every start */
-    uint64_t generation;
-    int64_t committed;       /* the group's offset when it was assigned, -1 = none */
+    uint64_t generation;     /* the last that we took over, kept when the partition goes */
+    uint64_t server;         /* where that was */
+    int64_t committed;       /* the group's offset, as it was when it was assigned or as we committed it, -1 = none */
+    bool begun;              /* since it was assigned it has begun once, */
+    int64_t began;           /* here; -1 = the beginning */
+    int64_t fenced_us;       /* since when its records are refused though it is ours, 0 = they are not */
     struct offsets offsets;
     struct offset_slot *ring;
     uint32_t places;
@@ -90,6 +94,9 @@ uint32_t partitions_find(const struct partitions *partitions, const struct topic
 
 /* A new epoch that starts at `start` (-1 = the beginning, unknown yet). false: out of memory. */
 bool partition_start(struct partition *partition, uint64_t generation, int64_t start);
+
+/* Its records, or its progress, met another generation or another server. */
+void partition_fenced(struct partition *partition, int64_t now_us);
 
 /* Not ours any more (or held again): items on their way belong to a former epoch from now on. */
 void partition_end(struct partition *partition, enum partition_state state);

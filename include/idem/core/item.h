@@ -81,6 +81,7 @@ struct item {
     struct parked_row parked;    /* id 0: a live record */
     uint32_t epoch;              /* assignment epoch: completions of a former one are dropped */
     uint64_t generation;         /* fence */
+    uint64_t server;             /* where it was taken over */
     uint64_t number_hash;        /* of biz_no: routing, order */
     int64_t polled_us;           /* monotonic */
     size_t block_size;           /* bytes of its memory block, for limits.inflight_bytes */
@@ -102,6 +103,8 @@ struct item {
     struct bytes error_text;
     struct parked_queue queue;
     bool silent;                 /* nothing happened to it that anybody has to be told (a parked one waits on) */
+
+    bool fenced;                 /* dropped without an outcome: its generation, or its server, is not the present one */
 
     /* ---- over attempts ---------------------------------------------------------------------------------------- */
     uint32_t attempts;           /* transaction attempts so far, for the log */

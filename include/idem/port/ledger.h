@@ -11,11 +11,12 @@
 struct ledger_partition {
     struct bytes topic;
     int32_t partition;
-    uint64_t generation;             /* take_over: out; progress: in */
+    uint64_t generation;             /* take_over: the last one known here in, the new one out; progress: in */
+    uint64_t server;                 /* take_over: out, where it happened; progress: in */
     int64_t next_offset;             /* take_over: out, -1 = no row; progress: in */
     int64_t last_offset;             /* -1 = none */
     uint8_t last_hash[OFFSET_HASH_LEN];
-    bool current;                    /* progress: out, false = fenced, nothing written for it */
+    bool current;                    /* progress: out, false = fenced or another server: nothing written for it */
     uint64_t parked;                 /* parked: out, its rows in idem_parked */
     uint64_t mark;                   /* the caller's own */
 };
@@ -42,10 +43,14 @@ struct ledger_kind {
 struct ledger_ops {
     enum err_class (*open)(void *self, struct err *err);
     void (*close)(void *self);
-    /* generation + 1 (or 1) for each, owner replaced, progress read: one transaction, partitions sorted by caller. */
+    /* Identity of the server behind the session, and of its present run: a replica, and a server that was started
+     * again, may lack commits that were confirmed. Never 0; only while open. */
+    uint64_t (*server)(void *self);
+    /* A generation above the row's and above the one known here (which a failover may have lost), owner replaced,
+     * progress read: one transaction, partitions sorted by caller. */
     enum err_class (*take_over)(void *self, struct ledger_partition *partitions, uint32_t count,
                                 struct err *err);
-    /* Under the fence: those whose generation still stands get their row. */
+    /* Under the fence: those whose generation still stands, on the server where it was taken over, get their row. */
     enum err_class (*progress)(void *self, struct ledger_partition *partitions, uint32_t count,
                                struct err *err);
     /* Counts the parked rows of these partitions and gives at most `limit` of those that are due to take(), the longest

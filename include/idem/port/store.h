@@ -15,6 +15,7 @@ struct fence {
     struct bytes topic;
     int32_t partition;
     uint64_t generation;
+    uint64_t server;             /* where that generation was taken over: ledger_ops.server */
 };
 
 struct outbox_row {
@@ -34,7 +35,9 @@ struct store_tx_ops {
     enum err_class (*stands)(void *self, const struct topic *topic, struct err *err);
     /* Closes the connection (nothing is sent if it is broken). */
     void (*close)(void *self);
-    /* Starts a transaction and reads the fence rows with a shared lock. *ret_current = all generations equal. */
+    /* Starts a transaction and reads the fence rows with a shared lock. *ret_current = all generations equal.
+     * ERR_WRONG_SERVER if the session's server is not that of every fence: a replica that was promoted has the rows of
+     * the former primary and may lack its last commits. The next open() tries the next host then. */
     enum err_class (*begin)(void *self, const struct fence *fences, uint32_t count,
                             bool *ret_current, struct err *err);
     /* Text of NOW() in the database's zone for templates: YYYY-MM-DD HH:MM:SS and NUL. */

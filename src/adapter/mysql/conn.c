@@ -32,8 +32,7 @@ struct conn {
     uint64_t affected, insert_id;
     bool mariadb, writable;
     uint32_t version;
-    uint64_t thread_id, packet_max;
-    char server_uuid[64];
+    uint64_t thread_id, packet_max, server;
     struct conn_cell cells[CELLS_MAX];
 };
 
@@ -99,6 +98,12 @@ static void next_host(struct conn *conn)
 {
     if (conn->config->host_count > 1)
         conn->host = (conn->host + 1) % conn->config->host_count;
+}
+
+void conn_leave(struct conn *conn)
+{
+    conn->state = CONN_BROKEN;
+    next_host(conn);
 }
 
 static uint32_t lock_wait_s(const struct conn *conn)
@@ -306,8 +311,9 @@ static const char *check_variable(struct conn *conn, struct bytes name, struct b
         conn->writable = conn->writable && is_off(value);
     else if (text_is(name, "max_allowed_packet"))
         conn->packet_max = number_of(value);
-    else if (text_is(name, "server_uuid") || text_is(name, "server_uid"))
-        (void)text_of(value, conn->server_uuid, sizeof conn->server_uuid);
+    else if (text_is(name, "server_uuid") || text_is(name, "server_uid") || text_is(name, "server_id") ||
+             text_is(name, "hostname") || text_is(name, "port"))
+        conn->server += bytes_hash(value, bytes_hash(name, 0));      /* in no order */
     return NULL;
 }
 
@@ -317,14 +323,14 @@ static enum err_class verify_session(struct conn *conn, struct err *err)
     const char *wrong = NULL;
     uint32_t count;
     conn->writable = true;
-    conn->server_uuid[0] = '\0';
+    conn->server = 0;
     conn->packet_max = 0;
     enum err_class class = conn_run_text(
         conn,
         "SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit','tx_isolation',"
         "'transaction_isolation','sql_mode','time_zone','character_set_client','character_set_results',"
         "'read_only','super_read_only','innodb_read_only','max_allowed_packet','server_uuid',"
-        "'server_uid')",
+        "'server_uid','server_id','hostname','port')",
         "session", err);
     if (class)
         return class;
@@ -343,14 +349,23 @@ static enum err_class verify_session(struct conn *conn, struct err *err)
     return ERR_NONE;
 }
 
-/* By SQL: between us and the server may stand a proxy that numbers its own (details 4, "In doubt"). */
-static enum err_class read_thread_id(struct conn *conn, struct err *err)
+/* Thread id by SQL: between us and the server may stand a proxy that numbers its own (details 4, "In doubt").
+ * Beside it when the server started: both clocks are read once for the statement, so the difference is exact. What was
+ * started again may have come back from an older copy of its files. */
+static enum err_class read_thread_and_start(struct conn *conn, struct err *err)
 {
     const struct conn_cell *cells;
     uint32_t count;
-    enum err_class class = conn_run_text(conn, "SELECT CONNECTION_ID()", "session", err);
-    if (!class && conn_next(conn, &cells, &count))
+    static const char start[] = "SELECT CONNECTION_ID(),UNIX_TIMESTAMP()-VARIABLE_VALUE FROM ";
+    char sql[sizeof start + 64];
+    snprintf(sql, sizeof sql, "%s%s WHERE VARIABLE_NAME='Uptime'", start,
+             conn->mariadb ? "information_schema.GLOBAL_STATUS" : "performance_schema.global_status");
+    enum err_class class = conn_run_text(conn, sql, "session", err);
+    if (!class && conn_next(conn, &cells, &count)) {
         conn->thread_id = number_of(cells[0].text);
+        conn->server += bytes_hash(cells[1].text, 0);
+    }
+    conn->server |= conn->server == 0;
     conn_done(conn);
     return class;
 }
@@ -378,7 +393,7 @@ static enum err_class start_session(struct conn *conn, struct err *err)
     if (!class)
         class = verify_session(conn, err);
     if (!class)
-        class = read_thread_id(conn, err);
+        class = read_thread_and_start(conn, err);
     /* The reads above have opened a transaction. */
     if (!class)
         class = conn_run_text(conn, "ROLLBACK", "session", err);
@@ -426,9 +441,7 @@ static enum err_class fail(struct conn *conn, bool in_commit, const char *where,
     if (class == ERR_IN_DOUBT || session_is_gone(number)) {
         conn->state = CONN_BROKEN;
     } else if (class == ERR_WRONG_SERVER) {
-        /* Its TCP connection would live on for ever (hazards M26). */
-        conn->state = CONN_BROKEN;
-        next_host(conn);
+        conn_leave(conn);            /* its TCP connection would live on for ever (hazards M26) */
     }
     return class;
 }
@@ -570,9 +583,9 @@ uint64_t conn_thread_id(const struct conn *conn)
     return conn->thread_id;
 }
 
-const char *conn_server_uuid(const struct conn *conn)
+uint64_t conn_server(const struct conn *conn)
 {
-    return conn->server_uuid;
+    return conn->server;
 }
 
 uint64_t conn_packet_max(const struct conn *conn)

@@ -27,6 +27,12 @@ static void ledger_close(void *self)
     conn_close(ledger->conn);
 }
 
+static uint64_t ledger_server(void *self)
+{
+    const struct mysql_ledger *ledger = self;
+    return conn_server(ledger->conn);
+}
+
 /* (group, topic, partition */
 static void put_name(struct mysql_ledger *ledger, const struct ledger_partition *partition, bool first)
 {
@@ -85,11 +91,13 @@ static enum err_class raise_generations(struct mysql_ledger *ledger,
     buf_text(sql, "INSERT INTO idem_partition(group_id,topic,partition_id,generation,owner) VALUES ");
     for (uint32_t i = 0; i < count; i++) {
         put_name(ledger, &partitions[i], i == 0);
-        buf_text(sql, ",1,_binary");
+        buf_char(sql, ',');
+        buf_uint(sql, partitions[i].generation + 1);
+        buf_text(sql, ",_binary");
         sql_string(sql, owner);
         buf_char(sql, ')');
     }
-    buf_text(sql, " ON DUPLICATE KEY UPDATE generation=generation+1,owner=_binary");
+    buf_text(sql, " ON DUPLICATE KEY UPDATE generation=GREATEST(generation+1,VALUES(generation)),owner=_binary");
     sql_string(sql, owner);
     buf_text(sql, ",updated_at=UTC_TIMESTAMP(6)");
     return ledger_run(ledger, "take_over", err);
@@ -110,6 +118,7 @@ static enum err_class read_generations(struct mysql_ledger *ledger,
         if (!partition)
             continue;
         partition->generation = (uint64_t)ledger_number(&cells[2]);
+        partition->server = conn_server(ledger->conn);
         found++;
     }
     conn_done(ledger->conn);
@@ -196,7 +205,8 @@ static enum err_class check_fences(struct mysql_ledger *ledger, struct ledger_pa
     while (!class && conn_next(ledger->conn, &cells, &columns)) {
         struct ledger_partition *partition = ledger_find(partitions, count, cells);
         if (partition)
-            partition->current = partition->generation == (uint64_t)ledger_number(&cells[2]);
+            partition->current = partition->generation == (uint64_t)ledger_number(&cells[2]) &&
+                                 partition->server == conn_server(ledger->conn);
     }
     conn_done(ledger->conn);
     return class;
@@ -270,7 +280,7 @@ static enum err_class ledger_ping(void *self, struct err *err)
 }
 
 static const struct ledger_ops ledger_table = {
-    .open = ledger_open, .close = ledger_close, .take_over = ledger_take_over,
+    .open = ledger_open, .close = ledger_close, .server = ledger_server, .take_over = ledger_take_over,
     .progress = ledger_progress, .parked = ledger_parked, .ping = ledger_ping, .count = ledger_count,
 };
 

@@ -64,7 +64,7 @@ static enum err_class end_old_session(struct mysql_store *store, struct err *err
     int64_t start = clock_mono_us();
     enum session session = SESSION_GONE;
     bool killed = false;
-    if (strcmp(store->doubt_server, conn_server_uuid(store->conn)) != 0 ||
+    if (store->doubt_server != conn_server(store->conn) ||
         store->doubt_thread == conn_thread_id(store->conn))
         return ERR_NONE;
     for (;;) {

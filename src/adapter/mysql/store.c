@@ -157,6 +157,11 @@ static enum err_class store_begin(void *self, const struct fence *fences, uint32
     enum err_class class = conn_begin(store->conn, err);
     if (class)
         return class;
+    for (uint32_t i = 0; i < count; i++)
+        if (fences[i].server != conn_server(store->conn)) {
+            conn_leave(store->conn);
+            return err_set(err, ERR_WRONG_SERVER, 0, "fence", "the partitions were taken over on another server");
+        }
     if (count > 0) {
         put_fences(store_sql(store), store->config->kafka.group, fences, count);
         class = store_run(store, "fence", err);
@@ -208,8 +213,7 @@ static enum err_class store_commit(void *self, struct err *err)
         store->in_doubt = true;
         store->doubt_thread = thread;
         store->doubt_us = clock_mono_us();
-        memcpy(store->doubt_server, conn_server_uuid(store->conn),
-               strlen(conn_server_uuid(store->conn)) + 1);
+        store->doubt_server = conn_server(store->conn);
     }
     return class;
 }

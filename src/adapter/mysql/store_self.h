@@ -33,7 +33,7 @@ struct mysql_store {
     bool in_doubt;
     uint64_t doubt_thread;           /* session whose COMMIT was not answered */
     int64_t doubt_us;                /* since when, CLOCK_MONOTONIC */
-    char doubt_server[64];
+    uint64_t doubt_server;           /* conn_server() of it */
 };
 
 /* Empties the statement buffer and returns it. */

@@ -251,6 +251,11 @@ class Kafka(Server):
         finally:
             consumer.close()
 
+    def forget(self, group):
+        """Deletes a group and its offsets, as their retention would; it must have no members."""
+        self._java("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+                   "--bootstrap-server", self.bootstrap, "--delete", "--group", group)
+
     def wait_committed(self, group, topic, offsets=None, timeout=30):
         """Waits until the group stands at these offsets (None: at the end of the topic)."""
         if offsets is None:
