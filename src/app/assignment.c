@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* assignment: partitions come, start, move on and go; for intake. Never touches a record. */
 #include "assignment.h"
+#include "delivery.h"
 #include "parked.h"
 #include "proof.h"
 
@@ -309,12 +310,12 @@ void assignment_round(struct intake *intake, bool now)
 
 void assignment_drain(struct intake *intake, int64_t deadline_us)
 {
-    intake_flush(intake);
-    intake_take_completions(intake);
+    delivery_flush(intake);
+    delivery_take_back(intake);
     /* What waits for a topic's schema does not end by waiting. */
     while (intake->inflight > atomic_load(&intake->init.shared->held) && now_us(intake) < deadline_us) {
         intake->init.wait(intake->init.context, WAIT_MS);
-        intake_take_completions(intake);
+        delivery_take_back(intake);
     }
 }
 
@@ -405,7 +406,7 @@ static void assigned(void *context, struct source_partition *partitions, uint32_
     int64_t deadline = now_us(intake) + (int64_t)intake->init.assign_wait_ms * 1000;
     while (left > 0 && now_us(intake) < deadline) {
         intake->init.wait(intake->init.context, WAIT_MS);
-        intake_take_completions(intake);
+        delivery_take_back(intake);
         take_answers(intake, false);
         left -= fill_starts(intake, partitions, count);
     }                                /* those left are held back; assignment_round() starts them */

@@ -16,8 +16,4 @@ void assignment_drain(struct intake *intake, int64_t deadline_us);
 /* Writes progress, then offsets, of everything that moved, and waits for it until the deadline. */
 void assignment_settle(struct intake *intake, int64_t deadline_us);
 
-/* intake.c */
-void intake_take_completions(struct intake *intake);
-void intake_flush(struct intake *intake);
-
 #endif

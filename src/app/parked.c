@@ -3,6 +3,8 @@
  * number is kept by its worker, which looks at the table again before it judges. */
 #include "parked.h"
 
+#include "delivery.h"
+
 #include "idem/core/batch.h"
 
 enum {
@@ -91,16 +93,8 @@ void parked_answer(struct intake *intake, const struct keeper_job *job)
         uint32_t slot = slot_of(intake, job, &parked->row.record);
         if (slot == UINT32_MAX)
             continue;
-        if (!intake_take_parked(intake, slot, &parked->row))
+        if (!delivery_take_parked(intake, slot, &parked->row))
             return;                  /* no memory now: it is due the next time too */
         watch->out++;
     }
-}
-
-void parked_completed(struct intake *intake, const struct item *item)
-{
-    struct parked_watch *watch = &intake->watches[item->topic->database];
-    watch->out--;
-    if (!item->silent && item->outcome != OUTCOME_NONE)
-        watch->due_us = 0;           /* those behind it are due now */
 }

@@ -12,10 +12,4 @@ void parked_round(struct intake *intake);
 /* What a keeper found: gates are lowered, due records go to their workers. The job stays the caller's. */
 void parked_answer(struct intake *intake, const struct keeper_job *job);
 
-/* A record of parked_answer() came back from its worker. */
-void parked_completed(struct intake *intake, const struct item *item);
-
-/* intake.c: builds the item and sends it down. false: out of memory. */
-bool intake_take_parked(struct intake *intake, uint32_t slot, const struct ledger_parked *row);
-
 #endif
