@@ -2,7 +2,12 @@
 /* health: see idem/app/health.h. */
 #include "idem/app/health.h"
 
-enum { SILENCE_MS = 5000 };          /* beyond the lock wait: a keeper that hangs so long hangs on its server */
+enum {
+    SILENCE_MS = 5000,               /* beyond the lock wait: a keeper that hangs so long hangs on its server */
+    STALL_MS = 120000,               /* at least */
+    ANSWER_MS = 30000,               /* sessions wait so long, and two lock waits, for an answer (mysql/conn.c) */
+    SLACK_MS = 60000                 /* what a step may have done before that */
+};
 
 /* A partition that stands still for one of these needs somebody. The others pass, somebody wanted them, or they are
  * told of the database or the topic. */
@@ -18,6 +23,17 @@ bool pulses_are_fresh(const struct pulse *pulses, uint32_t count, int64_t now_us
             return false;
     }
     return true;
+}
+
+int64_t pulse_limit_us(const struct config *config)
+{
+    int64_t limit_ms = STALL_MS;
+    for (uint32_t i = 0; i < config->database_count; i++) {
+        int64_t answer_ms = 2 * (int64_t)config->databases[i].lock_wait_ms + ANSWER_MS + SLACK_MS;
+        if (answer_ms > limit_ms)
+            limit_ms = answer_ms;
+    }
+    return limit_ms * 1000;
 }
 
 void health_init(struct health *health, const struct config *config, struct gauges *gauges)

@@ -21,8 +21,7 @@
 
 enum {
     ROUND_MS = 100,
-    GAUGES_EVERY_US = 500000,
-    THREAD_STALL_US = 120000000      /* a step that long is stuck: lock wait and read timeouts are far below */
+    GAUGES_EVERY_US = 500000
 };
 
 struct life {
@@ -113,8 +112,8 @@ static bool is_alive(void *context)
     struct life *life = context;
     if (!atomic_load(&life->health.attached) || atomic_load(&life->health.stopping))
         return true;
-    return pulses_are_fresh(&life->pulse, 1, now_us(life), THREAD_STALL_US) &&
-           threads_alive(&life->wire.threads, THREAD_STALL_US);
+    int64_t limit_us = pulse_limit_us(life->config);
+    return pulses_are_fresh(&life->pulse, 1, now_us(life), limit_us) && threads_alive(&life->wire.threads, limit_us);
 }
 
 /* Rounds until somebody says stop. Returns the exit code. */

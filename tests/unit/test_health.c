@@ -314,6 +314,17 @@ static void a_pulse_that_stands_is_stuck_and_a_waiting_one_never(void **state)
     assert_true(pulses_are_fresh(pulses, 3, 5000001 + 120000000, 120000000));
 }
 
+/* Waiting for a server that hangs is no stall, however long the lock wait makes it. */
+static void a_hanging_server_makes_nobody_stuck(void **state)
+{
+    struct database_config databases[] = {{.lock_wait_ms = 3000}, {.lock_wait_ms = 3000}};
+    struct config two = {.databases = databases, .database_count = 2};
+    (void)state;
+    assert_int_equal(pulse_limit_us(&two), 120000000);
+    databases[1].lock_wait_ms = 60000;
+    assert_true(pulse_limit_us(&two) > (2 * 60 + 30) * 1000000ll);
+}
+
 static void every_why_has_its_name(void **state)
 {
     (void)state;
@@ -332,6 +343,7 @@ int main(void)
         WITH_WORLD(a_job_counts_as_an_answer_and_is_never_kept_waiting_by_a_look),
         WITH_WORLD(lists_are_counted_in_parts),
         cmocka_unit_test(a_pulse_that_stands_is_stuck_and_a_waiting_one_never),
+        cmocka_unit_test(a_hanging_server_makes_nobody_stuck),
         cmocka_unit_test(every_why_has_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,9 @@ struct pulse {
 /* Every one of them waits, or began its present step at most limit_us ago. */
 bool pulses_are_fresh(const struct pulse *pulses, uint32_t count, int64_t now_us, int64_t limit_us);
 
+/* A step that lasts longer is stuck, microseconds: beyond what a session waits for a server that hangs. */
+int64_t pulse_limit_us(const struct config *config);
+
 struct health {
     const struct config *config;
     const struct shared *shared;             /* these two from health_attach() on */
