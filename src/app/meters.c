@@ -362,6 +362,8 @@ void meter_event(struct meter *meter, enum report_event event, const struct repo
     case EVENT_DRAIN:
     case EVENT_RECREATED:
     case EVENT_ORPHANED:
+    case EVENT_RELAY_LEASE:
+    case EVENT_RELAY_REFUSED:
     case EVENT_DEAD_LETTER_FLOOD:
     case EVENT_COUNT:
         break;

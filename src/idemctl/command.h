@@ -27,7 +27,7 @@ struct ctl {
 typedef int command_run(struct ctl *ctl);
 
 command_run command_check, command_migrate, command_explain, command_key, command_dead_letter,
-    command_parked;
+    command_parked, command_outbox;
 
 /* Prints `idemctl: text` to standard error; returns code. */
 int ctl_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

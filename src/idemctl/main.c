@@ -31,7 +31,9 @@ static const struct command commands[] = {
     {"parked", command_parked,
      "list [--topic T] [--rule R] [--biz-type B] [--biz-no N] [--reason R] [--since TS] [--until TS] [--limit N] | "
      "retry BIZ_TYPE BIZ_NO | give-up BIZ_TYPE BIZ_NO --yes", "records that wait to be applied"},
-    {"outbox", NULL, "list|discard", "events that wait to be published"},
+    {"outbox", command_outbox,
+     "list [--topic T] [--aggregate-id ID] [--since TS] [--until TS] [--limit N] | discard ID --note TEXT --yes",
+     "events that wait to be published"},
     {"reconcile", NULL, "--rule R --since TS", "business rows against records and events"},
     {"purge", NULL, "[--dry-run]", "expired keys"},
     {"pause", NULL, "[--topic T] [--partition N]", "stops taking records"},

@@ -7,6 +7,7 @@
 
 #include "exit.h"
 #include "reaper.h"
+#include "relays.h"
 #include "signals.h"
 #include "startup.h"
 #include "web.h"
@@ -29,6 +30,7 @@ struct life {
     const struct env_port *env;
     struct report report;
     struct wire wire;
+    struct relays relays;
     int64_t deadline_us;             /* of the start */
     bool ready;
     log_sink *sink;                  /* NULL: standard error */
@@ -113,7 +115,8 @@ static bool is_alive(void *context)
     if (!atomic_load(&life->health.attached) || atomic_load(&life->health.stopping))
         return true;
     int64_t limit_us = pulse_limit_us(life->config);
-    return pulses_are_fresh(&life->pulse, 1, now_us(life), limit_us) && threads_alive(&life->wire.threads, limit_us);
+    return pulses_are_fresh(&life->pulse, 1, now_us(life), limit_us) && threads_alive(&life->wire.threads, limit_us) &&
+           relays_alive(&life->relays, limit_us);
 }
 
 /* Rounds until somebody says stop. Returns the exit code. */
@@ -151,13 +154,20 @@ static int run_threads(struct life *life)
         return EXIT_INTERNAL;
     atomic_store(&life->pulse.busy_since_us, now_us(life));
     health_attach(&life->health, &life->wire.shared, life->wire.keepers);
-    int code = rounds(life);
+    struct err err = {0};
+    int code = EXIT_CONFIG;
+    if (relays_start(&life->relays, life->meters, life->sink, &err) == ERR_NONE)
+        code = rounds(life);
+    else
+        say_lost(life, "config", &err);
     atomic_store(&life->health.stopping, true);
+    int64_t stop_us = now_us(life);
     notify_stopping();
     reaper_start(life->config->stop_timeout_ms, &life->wire.threads, code);
     if (code != EXIT_INTERNAL)
         intake_stop(&life->wire.intake, life->config->stop_timeout_ms * 9 / 10);
     threads_stop(&life->wire.threads);
+    relays_stop(&life->relays, stop_us + (int64_t)life->config->stop_timeout_ms * 950);
     return code;
 }
 
@@ -190,11 +200,12 @@ static bool make_parts(struct life *life)
 {
     life->meters = meters_create(life->config);
     if (!life->meters || !report_init(&life->report, life->config, life->env, life->meters, life->sink, NULL) ||
-        !gauges_init(&life->gauges, life->config))
+        !gauges_init(&life->gauges, life->config) || !relays_init(&life->relays, life->config, life->env))
         return false;
     health_init(&life->health, life->config, &life->gauges);
     life->web = (struct web){.config = life->config, .meters = life->meters, .gauges = &life->gauges,
-                             .health = &life->health, .wire = &life->wire, .alive = is_alive, .context = life};
+                             .health = &life->health, .wire = &life->wire, .relays = &life->relays, .alive = is_alive,
+                             .context = life};
     return true;
 }
 
@@ -242,6 +253,7 @@ int lifecycle_run(struct config *config, const struct env_port *env)
     http_stop(life->http);
     if (life->wire.config)
         wire_finish(&life->wire);
+    relays_finish(&life->relays);
     gauges_finish(&life->gauges);
     meters_destroy(life->meters);
     return code;                     /* life itself stays: the thread that waits for signals knows it */

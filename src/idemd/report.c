@@ -14,6 +14,7 @@ static const char *const event_names[EVENT_COUNT] = {
     [EVENT_REWOUND] = "rewound",       [EVENT_DRAIN] = "drain",
     [EVENT_RECREATED] = "recreated",
     [EVENT_ORPHANED] = "orphaned",     [EVENT_DEAD_LETTER_FLOOD] = "dead_letter_flood",
+    [EVENT_RELAY_LEASE] = "relay_lease", [EVENT_RELAY_REFUSED] = "relay_refused",
 };
 
 static enum log_priority priority_of(enum outcome_level level)

@@ -136,8 +136,67 @@ static void build(const struct web *web, struct buf *buf)
     metrics_line(buf, "idem_build_info", labels, 3, 1);
 }
 
+/* Of this topic in all databases. result: 0 ok, 1 again, 2 refused. */
+static uint64_t published(const struct web *web, struct bytes topic, int result)
+{
+    const struct relay_counts *counts;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; (counts = relays_counts(web->relays, i)); i++)
+        for (uint32_t k = 0; k < counts->topic_count; k++) {
+            const struct relay_topic_count *count = &counts->topics[k];
+            if (bytes_equal(count->topic, topic))
+                sum += atomic_load(result == 0 ? &count->published : result == 1 ? &count->again : &count->refused);
+        }
+    return sum;
+}
+
+static bool is_first(const struct web *web, uint32_t database, struct bytes topic)
+{
+    for (uint32_t i = 0; i < database; i++) {
+        const struct relay_counts *counts = relays_counts(web->relays, i);
+        for (uint32_t k = 0; k < counts->topic_count; k++)
+            if (bytes_equal(counts->topics[k].topic, topic))
+                return false;
+    }
+    return true;
+}
+
+static void publications(const struct web *web, struct buf *buf)
+{
+    static const char *const results[] = {"ok", "again", "refused"};
+    const struct relay_counts *counts;
+    metrics_head(buf, "idem_outbox_published_total", "Delivery reports: ok, again (it will be sent again), refused.",
+                 METRICS_COUNTER);
+    for (uint32_t i = 0; (counts = relays_counts(web->relays, i)); i++)
+        for (uint32_t k = 0; k < counts->topic_count; k++)
+            for (int r = 0; r < 3 && is_first(web, i, counts->topics[k].topic); r++) {
+                struct metrics_label labels[] = {label("topic", counts->topics[k].topic),
+                                                 label("result", bytes_text(results[r]))};
+                metrics_line(buf, "idem_outbox_published_total", labels, 2,
+                             (int64_t)published(web, counts->topics[k].topic, r));
+            }
+}
+
+/* All databases: one outbox each. Rows are known only where our relay holds the lease. */
+static void outbox(const struct web *web, struct buf *buf)
+{
+    const struct relay_counts *counts;
+    uint64_t rows = 0, oldest_ms = 0;
+    for (uint32_t i = 0; (counts = relays_counts(web->relays, i)); i++) {
+        rows += atomic_load(&counts->rows);
+        if (atomic_load(&counts->oldest_ms) > oldest_ms)
+            oldest_ms = atomic_load(&counts->oldest_ms);
+    }
+    metrics_head(buf, "idem_outbox_rows", "Rows of the outbox, counted every 5 s by the relay that publishes it.",
+                 METRICS_GAUGE);
+    metrics_line(buf, "idem_outbox_rows", NULL, 0, (int64_t)rows);
+    metrics_head(buf, "idem_outbox_oldest_seconds", "For how long the oldest of them has waited.", METRICS_GAUGE);
+    metrics_line_scaled(buf, "idem_outbox_oldest_seconds", NULL, 0, oldest_ms, 1000);
+    publications(web, buf);
+}
+
 static void (*const families[])(const struct web *web, struct buf *buf) = {
-    partitions, paused, inflight, parked, dead_letters, build,
+    partitions, paused, inflight, parked, dead_letters, outbox, build,
 };
 
 static bool is_ready(const struct web *web)

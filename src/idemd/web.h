@@ -4,6 +4,7 @@
 #ifndef IDEMD_WEB_H
 #define IDEMD_WEB_H
 
+#include "relays.h"
 #include "wire.h"
 
 #include "idem/app/health.h"
@@ -16,6 +17,7 @@ struct web {
     struct gauges *gauges;
     const struct health *health;
     const struct wire *wire;             /* tallies; looked at only once health is attached */
+    const struct relays *relays;
     /* The same as feeds the watchdog. */
     bool (*alive)(void *context);
     void *context;

@@ -67,6 +67,11 @@ struct http_config {
     struct bytes token_file;     /* path, or empty: whoever reaches the listener may read */
 };
 
+struct outbox_config {
+    bool relay;                  /* we publish it; false: somebody else reads the table */
+    uint32_t lease_ms;           /* how long a relay that died keeps the others waiting */
+};
+
 struct config {
     struct bytes path;           /* of the file, for messages */
     struct kafka_config kafka;
@@ -80,6 +85,7 @@ struct config {
     struct limits_config limits;
     struct log_config log;
     struct dead_letter_config dead_letter;
+    struct outbox_config outbox;
     struct http_config http;
     uint32_t start_timeout_ms, stop_timeout_ms;
 };

@@ -60,8 +60,9 @@ static const struct option limits_options[] = {
 };
 
 static const struct option outbox_options[] = {
-    {.name = "relay", .kind = OPTION_LATER, .accepted = {"true", "false"}},
-    {.name = "lease", .kind = OPTION_LATER, .accepted = {"30s"}},
+    {.name = "relay", .kind = OPTION_BOOL, .offset = offsetof(struct outbox_config, relay)},
+    {.name = "lease", .kind = OPTION_DURATION, .width = 4, .offset = offsetof(struct outbox_config, lease_ms),
+     .min = 3000, .max = 600000, .fallback = "30s"},
 };
 
 static const struct option dead_letter_options[] = {
@@ -224,7 +225,8 @@ void sections_bind(struct binder *b, const struct yaml_node *root, const struct 
         databases_bind(b, top.databases);
     part_bind(b, "batch", top.batch, batch_options, COUNT_OF(batch_options), config);
     part_bind(b, "limits", top.limits, limits_options, COUNT_OF(limits_options), &config->limits);
-    part_bind(b, "outbox", top.outbox, outbox_options, COUNT_OF(outbox_options), config);
+    config->outbox.relay = true;
+    part_bind(b, "outbox", top.outbox, outbox_options, COUNT_OF(outbox_options), &config->outbox);
     part_bind(b, "dead_letter", top.dead_letter, dead_letter_options, COUNT_OF(dead_letter_options),
               &config->dead_letter);
     part_bind(b, "purge", top.purge, purge_options, COUNT_OF(purge_options), config);

@@ -85,6 +85,7 @@ class World:
                        for name, topic in topics.items()},
             "http": {"listen": ""},
             "control": {"socket": ""},
+            "outbox": {"relay": False},      # most tests count its rows
         }
         return {**base, **sections}
 
