@@ -96,7 +96,7 @@ static enum err_class make_thread(struct relay_thread *thread, const struct conf
     char owner[128];
     const struct relays *relays = thread->relays;
     owner_name(relays->env, owner);
-    thread->outbox = mysql_outbox_create(&config->databases[database], owner);
+    thread->outbox = mysql_outbox_create(&config->databases[database], config->outbox.lease_ms, owner);
     /* What a lost relay still has queued must not come after the next one's. */
     thread->producer = kafka_producer_create(config, config->outbox.lease_ms / 2, err);
     if (!thread->producer)

@@ -22,6 +22,7 @@ FAMILIES = {
     "idem_tx_seconds": "histogram", "idem_batch_records": "histogram", "idem_tx_total": "counter",
     "idem_tx_retries_total": "counter", "idem_bisect_total": "counter", "idem_lag": "gauge",
     "idem_oldest_unfinished_seconds": "gauge", "idem_commit_offset": "gauge", "idem_inflight": "gauge",
+    "idem_outbox_rows": "gauge", "idem_outbox_oldest_seconds": "gauge", "idem_outbox_published_total": "counter",
     "idem_parked": "gauge", "idem_parked_oldest_seconds": "gauge",
     "idem_dead_letters_open": "gauge", "idem_fingerprint_skipped_total": "counter", "idem_paused": "gauge",
     "idem_fenced_total": "counter", "idem_rewound_total": "counter", "idem_ready": "gauge",

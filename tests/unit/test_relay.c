@@ -192,7 +192,8 @@ static struct relay_counts counts;
 
 static struct relay *start(void)
 {
-    static const struct outbox_ops outbox_ops = {open_session, close_session, lease, release, read_rows, remove_rows, size};
+    static const struct outbox_ops outbox_ops = {open_session, close_session, lease,      release,
+                                                 read_rows,    remove_rows,   size};
     static const struct producer_ops producer_ops = {send_message, poll_reports, purge, renew};
     static const struct outbox_port outbox = {NULL, &outbox_ops};
     static const struct producer_port producer = {NULL, &producer_ops};

@@ -24,11 +24,12 @@ void conn_trace_set(struct conn *conn, conn_trace *trace, void *context);
 
 /* Session settings that differ from the daemon's: lock wait in seconds (0 = config->lock_wait_ms),
  * user/password override (NULL = config) for the migrate user, read_only_allowed for tools that
- * only look. Before conn_open. */
+ * only look. Before conn_open. A session that was idle for 60 % of silence_s is opened anew by conn_open. */
 struct conn_options {
     uint32_t lock_wait_s;
     const char *user, *password;
     bool read_only_allowed;
+    uint32_t silence_s;         /* the server ends the session after so long without a statement; 0 = 30 s */
 };
 /* Copied, texts borrowed while the connection lives. */
 void conn_options_set(struct conn *conn, const struct conn_options *options);

@@ -11,7 +11,8 @@ struct mysql_outbox;
 
 /* owner: who holds the lease, for people that read idem_lease; must differ between processes, at most 128 bytes,
  * copied. database is borrowed. NULL: out of memory. */
-struct mysql_outbox *mysql_outbox_create(const struct database_config *database, const char *owner);
+struct mysql_outbox *mysql_outbox_create(const struct database_config *database, uint32_t lease_ms,
+                                         const char *owner);
 /* NULL is fine. */
 void mysql_outbox_destroy(struct mysql_outbox *outbox);
 /* Borrowed until the outbox is destroyed. */

@@ -5,6 +5,8 @@
  * it starts. */
 #include "idem/adapter/mysql_conn.h"
 
+#include "idem/adapter/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <pthread.h>
@@ -14,6 +16,7 @@
 enum {
     CELLS_MAX = 128,             /* columns of a result; more are an internal fault */
     CONNECT_TIMEOUT_S = 5,
+    SILENCE_S = 30,              /* far over what lies between two statements of a transaction */
     TOOL_TIMEOUT_S = 86400,      /* migrations rebuild tables */
     HOST_MAX = 256,
     SECRET_MAX = 1024
@@ -30,6 +33,7 @@ struct conn {
     conn_trace *trace;
     void *trace_context;
     uint64_t affected, insert_id;
+    int64_t spoke_us;                /* of the last statement, CLOCK_MONOTONIC */
     bool mariadb, writable;
     uint32_t version;
     uint64_t thread_id, packet_max, server;
@@ -49,7 +53,7 @@ struct conn *conn_create(const struct database_config *config)
     pthread_once(&library_once, library_start);
     struct conn *conn = calloc(1, sizeof *conn);
     if (conn)
-        conn->config = config;
+        *conn = (struct conn){.config = config, .options.silence_s = SILENCE_S};
     return conn;
 }
 
@@ -70,6 +74,7 @@ void conn_trace_set(struct conn *conn, conn_trace *trace, void *context)
 void conn_options_set(struct conn *conn, const struct conn_options *options)
 {
     conn->options = *options;
+    conn->options.silence_s += conn->options.silence_s ? 0 : SILENCE_S;
 }
 
 void conn_done(struct conn *conn)
@@ -89,9 +94,16 @@ void conn_close(struct conn *conn)
     conn->leftover = false;
 }
 
+/* Idle for so long that the server may have ended it: another one is opened before it is missed. */
+static bool is_stale(const struct conn *conn)
+{
+    return conn->state == CONN_IDLE && !conn->options.user &&
+           clock_mono_us() - conn->spoke_us > (int64_t)conn->options.silence_s * 600000;
+}
+
 enum conn_state conn_state(const struct conn *conn)
 {
-    return conn->state;
+    return is_stale(conn) ? CONN_BROKEN : conn->state;
 }
 
 static void next_host(struct conn *conn)
@@ -239,8 +251,7 @@ static enum err_class set_session(struct conn *conn, struct err *err)
     enum err_class class = conn_run_text(conn, "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "session", err);
     if (class)
         return class;
-    class = conn_run_text(conn, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "session",
-                          err);
+    class = conn_run_text(conn, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "session", err);
     if (class)
         return class;
     buf_init(&sql, text, sizeof text);
@@ -251,6 +262,8 @@ static enum err_class set_session(struct conn *conn, struct err *err)
     if (!conn->options.user) {
         buf_text(&sql, ",lock_wait_timeout=");
         buf_uint(&sql, 2 * lock_wait_s(conn));
+        buf_text(&sql, ",wait_timeout=");    /* who is frozen in a transaction gives its locks back */
+        buf_uint(&sql, conn->options.silence_s);
     }
     buf_text(&sql, ",sql_mode=");
     sql_string(&sql, bytes_text(session_sql_mode));
@@ -407,7 +420,7 @@ enum err_class conn_open(struct conn *conn, struct err *err)
     uint32_t tries = conn->config->host_count > 1 ? conn->config->host_count : 1;
     if (conn->state == CONN_IN_TX)
         return err_set(err, ERR_FATAL, 0, "connect", "a transaction is open");
-    if (conn->state == CONN_IDLE)
+    if (conn->state == CONN_IDLE && !is_stale(conn))
         return ERR_NONE;
     conn_close(conn);
     for (uint32_t i = 0; i < tries; i++) {
@@ -450,6 +463,7 @@ static enum err_class run(struct conn *conn, struct bytes sql, bool in_commit, c
                           struct err *err)
 {
     conn_done(conn);
+    conn->spoke_us = clock_mono_us();
     if (conn->state != CONN_IDLE && conn->state != CONN_IN_TX)
         return err_set(err, ERR_RECONNECT, CR_SERVER_GONE_ERROR, where, "not connected");
     if (conn->trace)

@@ -255,7 +255,8 @@ static const struct outbox_ops outbox_table = {
     .read = outbox_read, .remove = outbox_remove, .size = outbox_size,
 };
 
-struct mysql_outbox *mysql_outbox_create(const struct database_config *database, const char *owner_name)
+struct mysql_outbox *mysql_outbox_create(const struct database_config *database, uint32_t lease_ms,
+                                         const char *owner_name)
 {
     struct mysql_outbox *outbox = calloc(1, sizeof *outbox);
     void *block = malloc(STATEMENT_MAX);
@@ -266,6 +267,8 @@ struct mysql_outbox *mysql_outbox_create(const struct database_config *database,
         mysql_outbox_destroy(outbox);
         return NULL;
     }
+    /* One that is frozen within a transaction loses its locks with its lease. */
+    conn_options_set(outbox->conn, &(struct conn_options){.silence_s = (lease_ms + 999) / 1000});
     buf_init(&outbox->sql, block, STATEMENT_MAX);
     outbox->owner_len = strnlen(owner_name, sizeof outbox->owner);
     memcpy(outbox->owner, owner_name, outbox->owner_len);
