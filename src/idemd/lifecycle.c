@@ -8,6 +8,7 @@
 #include "exit.h"
 #include "reaper.h"
 #include "relays.h"
+#include "retention.h"
 #include "signals.h"
 #include "startup.h"
 #include "web.h"
@@ -29,6 +30,7 @@ struct life {
     struct config *config;
     const struct env_port *env;
     struct report report;
+    struct report retention_report;  /* of that thread */
     struct wire wire;
     struct relays relays;
     int64_t deadline_us;             /* of the start */
@@ -152,6 +154,7 @@ static int run_threads(struct life *life)
 {
     if (!threads_start(&life->wire.threads))
         return EXIT_INTERNAL;
+    struct retention_watch *watch = retention_start(life->config, &life->retention_report);
     atomic_store(&life->pulse.busy_since_us, now_us(life));
     health_attach(&life->health, &life->wire.shared, life->wire.keepers);
     struct err err = {0};
@@ -168,6 +171,7 @@ static int run_threads(struct life *life)
         intake_stop(&life->wire.intake, life->config->stop_timeout_ms * 9 / 10);
     threads_stop(&life->wire.threads);
     relays_stop(&life->relays, stop_us + (int64_t)life->config->stop_timeout_ms * 950);
+    retention_stop(watch);
     return code;
 }
 
@@ -200,6 +204,7 @@ static bool make_parts(struct life *life)
 {
     life->meters = meters_create(life->config);
     if (!life->meters || !report_init(&life->report, life->config, life->env, life->meters, life->sink, NULL) ||
+        !report_init(&life->retention_report, life->config, life->env, life->meters, life->sink, NULL) ||
         !gauges_init(&life->gauges, life->config) || !relays_init(&life->relays, life->config, life->env))
         return false;
     health_init(&life->health, life->config, &life->gauges);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* retention: how long Kafka keeps the records of the configured topics, for tools (DescribeConfigs). */
+/* retention: how long Kafka keeps the records of the configured topics (DescribeConfigs), asked by a client of its own;
+ * for idemctl and the daemon. */
 #ifndef IDEM_ADAPTER_KAFKA_RETENTION_H
 #define IDEM_ADAPTER_KAFKA_RETENTION_H
 
 #include "idem/base/err.h"
-#include "idem/core/config.h"
-
-enum { KAFKA_KEPT_FOREVER = -1 };
+#include "idem/core/retention.h"
 
 struct kafka_retention {
     bool known;                  /* false: the broker did not say, `why` */
-    int64_t ms;                  /* retention.ms, or KAFKA_KEPT_FOREVER (-1, or a compacted topic) */
+    int64_t ms;                  /* retention.ms, or RETENTION_FOREVER (-1, or a compacted topic) */
     char why[200];               /* NUL-terminated */
 };
 

@@ -32,7 +32,7 @@ static void read_entries(const rd_kafka_ConfigResource_t *resource, struct kafka
         }
     }
     if (forever || ret->ms < 0)
-        ret->ms = KAFKA_KEPT_FOREVER;
+        ret->ms = RETENTION_FOREVER;
     if (!ret->known)
         snprintf(ret->why, sizeof ret->why, "the broker names no retention.ms");
 }
