@@ -172,7 +172,8 @@ static void note_committed(struct intake *intake, const struct keeper_job *job)
     }
 }
 
-/* Progress is written: now, and only now, Kafka's offset. */
+/* Progress is written: now, and only now, Kafka's offset. While a lost tail is read again Kafka keeps the higher one:
+ * the next owner starts at the lower of the two all the same. */
 static void progress_done(struct intake *intake, const struct keeper_job *job, bool wait)
 {
     struct err err;
@@ -187,7 +188,7 @@ static void progress_done(struct intake *intake, const struct keeper_job *job, b
         if (job->done && !written->current) {
             partition_fenced(partition, now_us(intake));
             say(intake, EVENT_FENCED, partition, written->next_offset, LEVEL_WARNING, NULL);
-        } else if (job->done && committed)
+        } else if (job->done && committed && written->next_offset >= partition->committed)
             committed[count++] = (struct source_partition){partition->topic->name, partition->number,
                                                            written->next_offset};
     }

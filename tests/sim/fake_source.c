@@ -106,9 +106,8 @@ static enum err_class commit(void *self, const struct source_partition *partitio
                            (long long)log->records[k].offset);
         if (partitions[i].offset > log->progress_ever && world.breakage == BREAK_NOTHING)
             world_fail("Kafka's offset of partition %d is ahead of idem_progress", partitions[i].partition);
-        if (partitions[i].offset < log->committed && !log->rewinds)
+        if (partitions[i].offset < log->committed)
             world_fail("the committed offset of partition %d went back", partitions[i].partition);
-        log->rewinds = log->rewinds && partitions[i].offset < log->committed;
         log->committed = source->committed[partitions[i].partition] = partitions[i].offset;
     }
     return ERR_NONE;

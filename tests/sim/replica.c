@@ -39,7 +39,6 @@ void replica_takes_over(void)
         printf("  failover to server %llu, progress %lld %lld %lld\n", (unsigned long long)world.server,
                (long long)world.db.progress[0], (long long)world.db.progress[1], (long long)world.db.progress[2]);
     for (int i = 0; i < PARTITIONS; i++) {
-        world.logs[i].rewinds = true;
         for (uint32_t k = 0; k < world.logs[i].count; k++) {
             struct sent *sent = &world.logs[i].records[k];
             const struct sent *then = &replica.logs[i].records[k];

@@ -49,6 +49,15 @@ static void check_nobody_overtaken(const struct item *item)
     }
 }
 
+/* `processing` is the end of a record unless it is the parked one itself, delivered again. */
+static bool waits_itself(const struct item *item)
+{
+    for (uint32_t i = 0; i < world.db.parked_count; i++)
+        if (world.db.parked[i].partition == item->record.partition && world.db.parked[i].offset == item->record.offset)
+            return item->outcome == OUTCOME_PROCESSING;
+    return false;
+}
+
 static void report_outcome(void *self, const struct item *item, int64_t took_us, uint32_t worker)
 {
     (void)self, (void)took_us, (void)worker;
@@ -62,7 +71,7 @@ static void report_outcome(void *self, const struct item *item, int64_t took_us,
     if (!sent->reported || item->outcome != OUTCOME_DUPLICATE)
         sent->outcome = item->outcome, sent->cause = item->cause;
     sent->reported = sent->ever = true;
-    sent->ended = sent->ended || (item->outcome != OUTCOME_PARKED && item->outcome != OUTCOME_PROCESSING);
+    sent->ended = sent->ended || (item->outcome != OUTCOME_PARKED && !waits_itself(item));
     if (world.verbose)
         printf("  %d/%lld %s %s\n", item->record.partition, (long long)item->record.offset, outcome_name(item->outcome),
                cause_name(item->cause));

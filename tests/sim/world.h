@@ -102,7 +102,6 @@ struct log {
     uint32_t count;
     int64_t committed;           /* -1 = none */
     int64_t progress_ever;       /* highest idem_progress that any server had, -1 = none */
-    bool rewinds;                /* a failover lost commits: committed may go back until it is passed again */
     int owner;                   /* instance slot, -1 = nobody */
 };
 
