@@ -1,40 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* relay: see idem/app/relay.h. Rows are found by state, never by a cursor: a lower number that is committed later is
- * still sent. The cursor below only says where to look most of the time; the last seconds' numbers are looked at again
- * every second, and the whole table twice a minute. */
-#include "idem/app/relay.h"
+/* relay: see idem/app/relay.h. The lease, sending, what becomes of a message, deleting. Which rows are read, and when,
+ * is relay_read.c's. */
+#include "relay_self.h"
 
-#include "relay_rows.h"
 #include "idem/core/retry.h"
 
 #include <stdlib.h>
 
 enum {
-    READ_AT_ONCE = 500, HELD_MAX = 10000, BYTES_MAX = 16 << 20, SENT_MAX = 5000, REMOVE_AT_ONCE = 500,
-    LOOK_EVERY_US = 50000,           /* an empty outbox */
-    NEAR_EVERY_US = 1000000, FAR_EVERY_US = 30000000, SIZE_EVERY_US = 5000000,
+    SENT_MAX = 5000, SENT_BYTES_MAX = 32 << 20, REMOVE_AT_ONCE = 500,
+    ALONE_BYTES = 256 << 10,         /* such a message fills a request by itself */
+    APART_FOR_US = 60000000,
     REFUSED_FOR_US = 60000000,       /* details 1, "Relay refusals": retried at most every 60 s */
     REMOVE_AFTER_US = 5000,          /* reports come in swarms: one DELETE for many */
+    ASK_EVERY_US = 1000000,          /* somebody else's lease: he may give it back any time */
+    FULL_PAUSE_US = 10000,           /* the producer's queue is full */
     DOWN_BASE_MS = 100, DOWN_CAP_MS = 5000, AGAIN_BASE_MS = 100, AGAIN_CAP_MS = 5000,
     HEADERS_MAX = 64
 };
 
-struct relay {
-    struct relay_init init;
-    struct relay_rows rows;
-    struct blocked_topic topics[RELAY_TOPICS_BLOCKED];
-    bool held, memory_out;
-    uint64_t generation;
-    int64_t lease_until_us, lease_due_us;    /* stop then; ask then */
-    uint64_t cursor, top, tops[RELAY_TOPS];  /* where to read on; the highest seen; the same in the last seconds */
-    int64_t read_us, near_us, far_us, size_us, send_us, unblock_us, done_us;
-    int64_t down_until_us;                   /* the database did not answer */
-    uint32_t tries, agains;
-};
-
 static int64_t now_us(const struct relay *relay)
 {
-    return relay->init.env->mono_us(relay->init.env->self);
+    return relay_now(relay);
 }
 
 static void say(const struct relay *relay, enum report_event event, enum outcome_level level, const char *why,
@@ -75,51 +62,20 @@ void relay_destroy(struct relay *relay)
     free(relay);
 }
 
-/* The next reading begins at the first row. */
-static void look_everywhere(struct relay *relay)
-{
-    relay->far_us = 0;
-    relay->read_us = 0;
-}
-
 /* ---- topics that take nothing ------------------------------------------------------------------------------------ */
-
-static struct blocked_topic *blocked_topic(struct relay *relay, struct bytes name)
-{
-    for (int i = 0; i < RELAY_TOPICS_BLOCKED; i++)
-        if (relay->topics[i].len && bytes_equal(bytes_of(relay->topics[i].name, relay->topics[i].len), name))
-            return &relay->topics[i];
-    return NULL;
-}
 
 /* Passed over for a while; told once. Without a free place only the aggregate waits. */
 static bool block_topic(struct relay *relay, struct relay_row *row, const struct err *err)
 {
-    struct bytes name = row->event.topic;
-    struct blocked_topic *topic = blocked_topic(relay, name);
-    bool told = topic != NULL;
-    for (int i = 0; i < RELAY_TOPICS_BLOCKED && !topic; i++)
-        if (relay->topics[i].len == 0)
-            topic = &relay->topics[i];
-    if (!topic || name.len > TOPIC_MAX)
+    int64_t until = now_us(relay) + REFUSED_FOR_US;
+    bool is_new;
+    if (!relay_topics_set(&relay->blocked, row->event.topic, until, &is_new))
         return false;
-    if (!told)
+    if (is_new)
         say(relay, EVENT_RELAY_REFUSED, LEVEL_ERR, "topic", &row->event, err);
-    memcpy(topic->name, name.at, name.len);
-    topic->len = (uint16_t)name.len;
-    topic->until_us = now_us(relay) + REFUSED_FOR_US;
-    if (topic->until_us < relay->unblock_us)
-        relay->unblock_us = topic->until_us;
+    if (until < relay->unblock_us)
+        relay->unblock_us = until;
     return true;
-}
-
-static uint32_t blocked_names(struct relay *relay, struct bytes *ret_names)
-{
-    uint32_t count = 0;
-    for (int i = 0; i < RELAY_TOPICS_BLOCKED; i++)
-        if (relay->topics[i].len && relay->topics[i].until_us > now_us(relay))
-            ret_names[count++] = bytes_of(relay->topics[i].name, relay->topics[i].len);
-    return count;
 }
 
 static struct relay_topic_count *count_of(const struct relay *relay, struct bytes topic)
@@ -135,9 +91,11 @@ static struct relay_topic_count *count_of(const struct relay *relay, struct byte
 
 static void published(struct relay *relay, struct relay_row *row)
 {
-    struct blocked_topic *topic = blocked_topic(relay, row->event.topic);
+    struct relay_topic *topic = relay_topics_find(&relay->blocked, row->event.topic);
+    if (topic && topic->active)
+        relay_look_again(relay);     /* what was passed over comes before what was not seen yet */
     if (topic)
-        topic->len = 0;
+        *topic = (struct relay_topic){0};
     if (relay->rows.done == 0)
         relay->done_us = now_us(relay);
     relay->agains = 0;
@@ -145,9 +103,20 @@ static void published(struct relay *relay, struct relay_row *row)
     relay_rows_publish(&relay->rows, row);
 }
 
+/* A broker refuses a batch as a whole: each of its messages is asked about alone before it is believed. */
 static void refused(struct relay *relay, struct relay_row *row, const struct err *err)
 {
     int64_t until = now_us(relay) + REFUSED_FOR_US;
+    bool is_new;
+    if (!row->alone) {
+        row->alone = true;
+        if (relay_topics_set(&relay->apart, row->event.topic, now_us(relay) + APART_FOR_US, &is_new) &&
+            relay->unblock_us > now_us(relay) + APART_FOR_US)
+            relay->unblock_us = now_us(relay) + APART_FOR_US;
+        relay_rows_wait(&relay->rows, row);
+        return;
+    }
+    atomic_fetch_add(&count_of(relay, row->event.topic)->refused, 1);
     if (!row->told)
         say(relay, EVENT_RELAY_REFUSED, LEVEL_ERR, "message", &row->event, err);
     row->told = true;
@@ -186,14 +155,13 @@ static void take_report(void *context, const struct delivery_report *report)
         atomic_fetch_add(&count_of(relay, row->event.topic)->refused, 1);
         if (block_topic(relay, row, &err)) {
             relay_rows_wait(&relay->rows, row);
-            relay_rows_drop_topic(&relay->rows, bytes_of(blocked_topic(relay, row->event.topic)->name,
-                                                         row->event.topic.len));
+            relay_rows_drop_topic(&relay->rows, row->event.topic);
         } else {
+            row->alone = true;
             refused(relay, row, &err);
         }
         return;
     case DELIVERY_REFUSED:
-        atomic_fetch_add(&count_of(relay, row->event.topic)->refused, 1);
         refused(relay, row, &err);
     }
 }
@@ -202,7 +170,7 @@ static void take_report(void *context, const struct delivery_report *report)
 static void renew_producer(struct relay *relay, const struct err *why)
 {
     struct err err = {0};
-    say(relay, EVENT_TX_RETRY, LEVEL_WARNING, "producer", NULL, why);
+    say(relay, EVENT_RELAY_REFUSED, LEVEL_WARNING, "producer", NULL, why);
     relay_rows_unsend(&relay->rows);
     if (relay->init.producer->ops->renew(relay->init.producer->self, &err) != ERR_NONE)
         relay->send_us = now_us(relay) + DOWN_CAP_MS * 1000;
@@ -225,13 +193,15 @@ static void lose(struct relay *relay, const char *why)
     relay->init.producer->ops->purge(relay->init.producer->self);
     relay_rows_clear(&relay->rows);
     relay->held = false;
+    atomic_store(&relay->init.counts->rows, 0);
+    atomic_store(&relay->init.counts->oldest_ms, 0);
     say(relay, EVENT_RELAY_LEASE, LEVEL_WARNING, why, NULL, NULL);
 }
 
-static void failed(struct relay *relay, const struct err *err)
+/* The keeper of this database tells that it is gone. */
+void relay_failed(struct relay *relay)
 {
     const struct env_port *env = relay->init.env;
-    (void)err;                       /* the keeper of this database tells that it is gone */
     relay->init.outbox->ops->close(relay->init.outbox->self);
     relay->down_until_us = now_us(relay) + (int64_t)retry_delay_ms(++relay->tries, DOWN_BASE_MS, DOWN_CAP_MS,
                                                                    env->random(env->self)) * 1000;
@@ -242,11 +212,9 @@ static void took(struct relay *relay, uint64_t generation)
 {
     relay->held = true;
     relay->generation = generation;
-    relay->cursor = relay->top = 0;
-    memset(relay->tops, 0, sizeof relay->tops);
-    relay->near_us = now_us(relay);
-    relay->unblock_us = relay->size_us = 0;
-    look_everywhere(relay);
+    relay->unblock_us = 0;
+    relay->blocked = relay->apart = (struct relay_topics){0};
+    relay_read_anew(relay);
     say(relay, EVENT_RELAY_LEASE, LEVEL_INFO, "taken", NULL, NULL);
 }
 
@@ -263,7 +231,7 @@ static bool keep_lease(struct relay *relay)
         return relay->held;
     if (ops->open(relay->init.outbox->self, &err) != ERR_NONE ||
         ops->lease(relay->init.outbox->self, relay->init.lease_ms, &lease, &err) != ERR_NONE) {
-        failed(relay, &err);
+        relay_failed(relay);
         return false;
     }
     relay->tries = 0;
@@ -271,13 +239,15 @@ static bool keep_lease(struct relay *relay)
         lose(relay, "lost");
     if (!lease.held) {
         int64_t wait = (int64_t)lease.wait_ms * 1000;
-        relay->lease_due_us = before + (wait < length / 3 ? wait + 1000 : length / 3);
+        relay->lease_due_us = before + (wait < ASK_EVERY_US ? wait + 1000 : ASK_EVERY_US);
         return false;
     }
     relay->lease_until_us = before + length - length / 5;
     relay->lease_due_us = before + length / 3;
     if (!relay->held)
         took(relay, lease.generation);
+    if (lease.step > 0)
+        relay->reading.gaps.step = lease.step;
     return true;
 }
 
@@ -295,7 +265,7 @@ static bool remove_published(struct relay *relay)
         return true;
     if (relay->init.outbox->ops->remove(relay->init.outbox->self, seqs, ids, count, relay->generation, &held, &err) !=
         ERR_NONE) {
-        failed(relay, &err);
+        relay_failed(relay);
         return false;
     }
     if (!held) {
@@ -307,90 +277,23 @@ static bool remove_published(struct relay *relay)
     return true;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
-
-static bool take_event(void *context, const struct outbox_event *event)
-{
-    struct relay *relay = context;
-    bool is_new;
-    if (!relay_rows_add(&relay->rows, event, &is_new)) {
-        relay->memory_out = true;
-        return false;
-    }
-    relay->cursor = event->seq;
-    if (event->seq > relay->top)
-        relay->top = event->seq;
-    return relay->rows.count < HELD_MAX && relay->rows.bytes < BYTES_MAX;
-}
-
-/* Where the next reading begins: most of the time where the last one ended. */
-static void choose_start(struct relay *relay, int64_t now)
-{
-    if (now - relay->far_us >= FAR_EVERY_US) {
-        relay->far_us = now;
-        relay->cursor = 0;
-    } else if (now - relay->near_us >= NEAR_EVERY_US) {
-        relay->near_us = now;
-        if (relay->tops[0] < relay->cursor)
-            relay->cursor = relay->tops[0];
-        memmove(relay->tops, relay->tops + 1, (RELAY_TOPS - 1) * sizeof *relay->tops);
-        relay->tops[RELAY_TOPS - 1] = relay->top;
-    }
-}
-
-static bool read_more(struct relay *relay)
-{
-    struct err err = {0};
-    struct bytes without[RELAY_TOPICS_BLOCKED];
-    uint32_t count = 0, blocked = blocked_names(relay, without);
-    int64_t now = now_us(relay);
-    if (now < relay->read_us || relay->rows.count >= HELD_MAX || relay->rows.bytes >= BYTES_MAX)
-        return true;
-    choose_start(relay, now);
-    relay->memory_out = false;
-    if (relay->init.outbox->ops->read(relay->init.outbox->self, relay->cursor, READ_AT_ONCE, without, blocked,
-                                      take_event, relay, &count, &err) != ERR_NONE) {
-        failed(relay, &err);
-        return false;
-    }
-    if (count < READ_AT_ONCE && relay->cursor < relay->top)
-        relay->cursor = relay->top;  /* looked back to the end: on from there */
-    relay->read_us = count < READ_AT_ONCE || relay->memory_out ? now + LOOK_EVERY_US : 0;
-    return true;
-}
+/* ---- what was refused gets another chance ------------------------------------------------------------------------ */
 
 static void unblock(struct relay *relay)
 {
     uint32_t unblocked = 0;
-    int64_t now = now_us(relay), next = INT64_MAX;
+    int64_t now = now_us(relay), next_topic, next_apart;
     if (now < relay->unblock_us)
         return;
-    next = relay_rows_unblock(&relay->rows, now, &unblocked);
-    for (int i = 0; i < RELAY_TOPICS_BLOCKED; i++) {
-        const struct blocked_topic *topic = &relay->topics[i];
-        if (topic->len && topic->until_us > now)
-            next = topic->until_us < next ? topic->until_us : next;
-        else if (topic->len)
-            unblocked++;
-    }
-    relay->unblock_us = next;
+    relay->unblock_us = relay_rows_unblock(&relay->rows, now, &unblocked);
+    unblocked += relay_topics_end(&relay->blocked, now, &next_topic);
+    (void)relay_topics_end(&relay->apart, now, &next_apart);
+    if (next_topic < relay->unblock_us)
+        relay->unblock_us = next_topic;
+    if (next_apart < relay->unblock_us)
+        relay->unblock_us = next_apart;
     if (unblocked > 0)
-        look_everywhere(relay);      /* what was passed over is read now */
-}
-
-static void look_at_size(struct relay *relay)
-{
-    struct err err = {0};
-    uint64_t rows = 0, oldest_ms = 0;
-    if (now_us(relay) < relay->size_us)
-        return;
-    relay->size_us = now_us(relay) + SIZE_EVERY_US;
-    if (relay->init.outbox->ops->size(relay->init.outbox->self, &rows, &oldest_ms, &err) != ERR_NONE) {
-        failed(relay, &err);
-        return;
-    }
-    atomic_store(&relay->init.counts->rows, rows);
-    atomic_store(&relay->init.counts->oldest_ms, oldest_ms);
+        relay_look_again(relay);     /* what was passed over is read now */
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -411,61 +314,83 @@ static uint32_t headers_of(struct relay *relay, const struct outbox_event *event
     return count;
 }
 
-static bool seq_is(void *context, const struct outbox_event *event)
+struct sending {
+    struct relay *relay;
+    struct relay_row *row;
+    enum err_class class;
+    struct delivery_report report;
+    struct err err;
+};
+
+/* The event may be the row's own, or a whole one that was fetched. */
+static bool send_event(void *context, const struct outbox_event *event)
 {
-    uint64_t *seq = context;
-    if (event->seq == *seq)
-        *seq = 0;
+    struct sending *sending = context;
+    struct relay *relay = sending->relay;
+    struct message_header headers[HEADERS_MAX];
+    struct message message = {
+        .seq = event->seq, .topic = event->topic, .key = event->aggregate, .value = event->payload, .headers = headers,
+        .header_count = headers_of(relay, event, headers)};
+    sending->row->alone = sending->row->alone || event->size > ALONE_BYTES ||
+                          relay_topics_active(&relay->apart, event->topic);
+    message.alone = sending->row->alone;
+    sending->class = relay->init.producer->ops->send(relay->init.producer->self, &message, &sending->report,
+                                                     &sending->err);
     return false;
 }
 
-/* One that was refused may have been discarded by hand meanwhile. */
-static bool still_there(struct relay *relay, const struct relay_row *row)
+/* What is large was not read yet; what was refused may have been discarded by hand. false: the database is gone, or
+ * the row is: then it is forgotten. */
+static bool fetch_and_send(struct sending *sending)
 {
-    struct err err = {0};
-    uint64_t seq = row->event.seq;
-    uint32_t count;
-    if (!row->told)
-        return true;
-    if (relay->init.outbox->ops->read(relay->init.outbox->self, seq - 1, 1, NULL, 0, seq_is, &seq, &count, &err) !=
-        ERR_NONE)
-        return true;
-    return seq == 0;
+    struct relay *relay = sending->relay;
+    const struct outbox_port *outbox = relay->init.outbox;
+    uint64_t seq = sending->row->event.seq;
+    bool found = false;
+    if (outbox->ops->fetch(outbox->self, seq, send_event, sending, &found, &sending->err) != ERR_NONE) {
+        relay_rows_wait(&relay->rows, sending->row);
+        relay_failed(relay);
+        return false;
+    }
+    if (!found)
+        relay_rows_remove(&relay->rows, seq);
+    return found;
 }
 
 /* false: no more now. */
 static bool send_row(struct relay *relay, struct relay_row *row)
 {
-    struct err err = {0};
-    struct delivery_report report = {0};
-    struct message_header headers[HEADERS_MAX];
-    struct message message = {.seq = row->event.seq, .topic = row->event.topic, .key = row->event.aggregate,
-                              .value = row->event.payload, .headers = headers};
-    if (!still_there(relay, row)) {
-        relay_rows_remove(&relay->rows, row->event.seq);
+    struct sending sending = {.relay = relay, .row = row};
+    if (row->event.size <= OUTBOX_INLINE_MAX && !row->told)
+        send_event(&sending, &row->event);
+    else if (!fetch_and_send(&sending))
+        return relay->down_until_us <= now_us(relay);
+    switch ((int)sending.class) {
+    case ERR_NONE:
         return true;
+    case ERR_DATA:
+        take_report(relay, &sending.report);
+        return true;
+    default:
+        relay_rows_wait(&relay->rows, row);
+        relay->send_us = now_us(relay) + FULL_PAUSE_US;
+        if (sending.class == ERR_RECONNECT)
+            renew_producer(relay, &sending.err);
+        return false;
     }
-    message.header_count = headers_of(relay, &row->event, headers);
-    enum err_class class = relay->init.producer->ops->send(relay->init.producer->self, &message, &report, &err);
-    if (class == ERR_NONE)
-        return true;
-    if (class == ERR_DATA) {
-        take_report(relay, &report);
-        return true;
-    }
-    relay_rows_wait(&relay->rows, row);
-    if (class == ERR_RECONNECT)
-        renew_producer(relay, &err);
-    return false;
+}
+
+static bool may_send(const struct relay *relay)
+{
+    return relay->rows.ready && relay->rows.sent < SENT_MAX && relay->rows.sent_bytes < SENT_BYTES_MAX;
 }
 
 static void send_ready(struct relay *relay)
 {
-    struct relay_row *row;
     if (now_us(relay) < relay->send_us)
         return;
-    while (relay->rows.sent < SENT_MAX && (row = relay_rows_next(&relay->rows)))
-        if (!send_row(relay, row))
+    while (may_send(relay))
+        if (!send_row(relay, relay_rows_next(&relay->rows)))
             return;
 }
 
@@ -482,10 +407,10 @@ static int64_t next_due(const struct relay *relay)
     int64_t due = earlier(relay->lease_due_us, relay->lease_until_us);
     if (relay->rows.done > 0)
         due = earlier(due, relay->done_us + REMOVE_AFTER_US);
-    if (relay->rows.ready)
+    if (may_send(relay))
         due = earlier(due, relay->send_us);
-    if (relay->rows.count < HELD_MAX && relay->rows.bytes < BYTES_MAX)
-        due = earlier(due, relay->read_us);
+    if (relay_has_room(relay))
+        due = earlier(due, relay->reading.due_us);
     return earlier(due, relay->unblock_us);
 }
 
@@ -501,9 +426,8 @@ int64_t relay_step(struct relay *relay, uint32_t wait_ms)
         return relay->down_until_us > now_us(relay) ? relay->down_until_us : relay->lease_due_us;
     bool due = relay->rows.done >= REMOVE_AT_ONCE || now_us(relay) - relay->done_us >= REMOVE_AFTER_US;
     unblock(relay);
-    if ((!due || remove_published(relay)) && relay->held && read_more(relay))
-        look_at_size(relay);
-    if (relay->held)
+    bool good = (!due || remove_published(relay)) && relay->held && relay_read(relay);
+    if (good && relay_close_gaps(relay) && relay_look_at_refused(relay) && relay_count(relay))
         send_ready(relay);
     if (relay->down_until_us > now_us(relay))
         return relay->down_until_us;

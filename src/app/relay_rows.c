@@ -37,7 +37,7 @@ void relay_rows_clear(struct relay_rows *rows)
     rows->ready = NULL;
     rows->ready_end = &rows->ready;
     rows->count = rows->sent = rows->done = 0;
-    rows->bytes = 0;
+    rows->bytes = rows->sent_bytes = 0;
 }
 
 void relay_rows_finish(struct relay_rows *rows)
@@ -78,6 +78,20 @@ static struct aggregate *find_aggregate(const struct relay_rows *rows, const str
     return aggregate;
 }
 
+static size_t message_size(const struct relay_row *row)
+{
+    return (size_t)row->event.size + row->event.aggregate.len;
+}
+
+/* It is on its way no more. */
+static void come_back(struct relay_rows *rows, const struct relay_row *row)
+{
+    if (row->state != ROW_SENT)
+        return;
+    rows->sent--;
+    rows->sent_bytes -= message_size(row);
+}
+
 /* ---- the ready list ---------------------------------------------------------------------------------------------- */
 
 static void make_ready(struct relay_rows *rows, struct aggregate *aggregate)
@@ -110,6 +124,7 @@ struct relay_row *relay_rows_next(struct relay_rows *rows)
     leave_ready(rows, aggregate);
     aggregate->rows->state = ROW_SENT;
     rows->sent++;
+    rows->sent_bytes += message_size(aggregate->rows);
     return aggregate->rows;
 }
 
@@ -134,6 +149,7 @@ static struct relay_row *make_row(const struct outbox_event *event)
     uint8_t *at = (uint8_t *)(row + 1);
     row->size = size;
     row->event.seq = event->seq;
+    row->event.size = event->size;
     row->event.id = copy(event->id, &at);
     row->event.topic = copy(event->topic, &at);
     row->event.aggregate = copy(event->aggregate, &at);
@@ -220,7 +236,7 @@ void relay_rows_remove(struct relay_rows *rows, uint64_t seq)
     *at = row->next_in_bucket;
     if (row->aggregate)
         part(rows, row);
-    rows->sent -= row->state == ROW_SENT;
+    come_back(rows, row);
     rows->done -= row->state == ROW_DONE;
     rows->count--;
     rows->bytes -= row->size;
@@ -231,14 +247,14 @@ void relay_rows_remove(struct relay_rows *rows, uint64_t seq)
 
 void relay_rows_wait(struct relay_rows *rows, struct relay_row *row)
 {
-    rows->sent -= row->state == ROW_SENT;
+    come_back(rows, row);
     row->state = ROW_WAITS;
     make_ready(rows, row->aggregate);
 }
 
 void relay_rows_publish(struct relay_rows *rows, struct relay_row *row)
 {
-    rows->sent -= row->state == ROW_SENT;
+    come_back(rows, row);
     rows->done++;
     row->state = ROW_DONE;
     part(rows, row);
@@ -247,7 +263,7 @@ void relay_rows_publish(struct relay_rows *rows, struct relay_row *row)
 void relay_rows_block(struct relay_rows *rows, struct relay_row *row, int64_t until_us)
 {
     struct aggregate *aggregate = row->aggregate;
-    rows->sent -= row->state == ROW_SENT;
+    come_back(rows, row);
     row->state = ROW_WAITS;
     aggregate->blocked_until_us = until_us;
     leave_ready(rows, aggregate);
@@ -272,6 +288,17 @@ int64_t relay_rows_unblock(struct relay_rows *rows, int64_t now_us, uint32_t *re
             ++*ret_unblocked;
         }
     return next;
+}
+
+uint32_t relay_rows_blocked(const struct relay_rows *rows, uint64_t *ret_seqs, uint32_t max)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BUCKETS && count < max; i++)
+        for (const struct aggregate *aggregate = rows->aggregates[i]; aggregate && count < max;
+             aggregate = aggregate->next_in_bucket)
+            if (aggregate->blocked_until_us > 0)
+                ret_seqs[count++] = aggregate->rows->event.seq;
+    return count;
 }
 
 uint32_t relay_rows_published(const struct relay_rows *rows, uint64_t *ret_seqs, struct bytes *ret_ids, uint32_t max)

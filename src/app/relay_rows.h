@@ -15,6 +15,7 @@ struct relay_row {
     struct aggregate *aggregate;
     enum row_state state;
     bool told;                       /* its refusal */
+    bool alone;                      /* goes in a request of its own */
     size_t size;                     /* bytes of this block */
     struct outbox_event event;       /* views into this block */
 };
@@ -32,7 +33,8 @@ struct relay_rows {
     struct aggregate **aggregates;   /* buckets */
     struct aggregate *ready, **ready_end;    /* whose first row waits and may be sent */
     uint32_t count, sent, done;
-    size_t bytes;
+    size_t bytes;                    /* held here */
+    size_t sent_bytes;               /* of messages that are on their way */
 };
 
 bool relay_rows_init(struct relay_rows *rows);       /* false: out of memory */
@@ -59,6 +61,9 @@ void relay_rows_block(struct relay_rows *rows, struct relay_row *row, int64_t un
 
 /* Blocked aggregates whose time has come become ready. Returns when the next one's comes; INT64_MAX: none. */
 int64_t relay_rows_unblock(struct relay_rows *rows, int64_t now_us, uint32_t *ret_unblocked);
+
+/* Numbers of refused rows that stop their aggregates, at most `max`. */
+uint32_t relay_rows_blocked(const struct relay_rows *rows, uint64_t *ret_seqs, uint32_t max);
 
 /* Numbers and ids of published rows, at most `max`, not yet deleted. */
 uint32_t relay_rows_published(const struct relay_rows *rows, uint64_t *ret_seqs, struct bytes *ret_ids, uint32_t max);

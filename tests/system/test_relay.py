@@ -103,6 +103,7 @@ def test_a_lower_number_that_is_committed_later_is_sent(world):
 
 def test_one_that_cannot_be_sent_blocks_its_aggregate_only(world):
     shop = relaying(world)
+    shop.events = world.kafka.create_topic(partitions=4, max_message_bytes=1_000_000)
     big = json.dumps({"n": 0, "x": "x" * 2_000_000})
     put(shop, [("BIG", big), ("BIG", '{"n":1}'), ("OK", '{"n":0}'), ("OK", '{"n":1}')])
     daemon = shop.daemon()

@@ -12,6 +12,7 @@ struct row {
     uint64_t seq;
     const char *aggregate, *topic;
     bool there, hidden;              /* hidden: not committed yet */
+    uint64_t size;
 };
 
 static struct {
@@ -20,10 +21,12 @@ static struct {
     bool lease_free, down, lease_taken_by_other;
     uint64_t generation;
     uint64_t sent[SENT];             /* in the order they were sent */
+    bool sent_alone[SENT];
     uint32_t sent_count, reported;   /* reports come when the test says */
     uint64_t refused_seq;            /* this one is too large */
     const char *dead_topic;
-    bool fatal, purged;
+    bool fatal, purged, batch_refused;   /* batch_refused: whatever is not sent alone */
+    uint32_t reads, fetched, asked, alone;
     uint32_t renewed;
     int64_t now_us;
     uint32_t leases_taken, leases_lost, refusals;
@@ -31,7 +34,7 @@ static struct {
 
 static uint64_t add(const char *aggregate, const char *topic)
 {
-    world.rows[world.count] = (struct row){world.count + 1, aggregate, topic, true, false};
+    world.rows[world.count] = (struct row){world.count + 1, aggregate, topic, true, false, 2};
     return ++world.count;
 }
 
@@ -62,32 +65,60 @@ static enum err_class release(void *self, struct err *err)
     return ERR_NONE;
 }
 
-static bool is_among(struct bytes name, const struct bytes *names, uint32_t count)
+static bool is_in_gaps(const struct gaps *gaps, uint64_t seq)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (bytes_equal(names[i], name))
+    for (uint32_t i = 0; i < gaps->count; i++)
+        if (gaps->list[i].from <= seq && seq <= gaps->list[i].to)
             return true;
-    return false;
+    return seq > gaps->high || (seq > gaps->again && seq <= gaps->again_end);
 }
 
-static enum err_class read_rows(void *self, uint64_t after, uint32_t limit, const struct bytes *without,
-                                uint32_t without_count, bool (*take)(void *, const struct outbox_event *),
-                                void *context, uint32_t *ret_count, struct err *err)
+static bool give(const struct row *row, bool whole, bool (*take)(void *, const struct outbox_event *), void *context)
 {
-    (void)self, (void)err;
+    struct outbox_event event = {.seq = row->seq, .id = BYTES_LIT("00000000000000000000000000000000"),
+                                 .topic = bytes_text(row->topic), .aggregate = bytes_text(row->aggregate),
+                                 .size = row->size, .payload = BYTES_LIT("{}")};
+    if (!whole && row->size > OUTBOX_INLINE_MAX)
+        event.payload = (struct bytes){0};
+    return take(context, &event);
+}
+
+static enum err_class read_rows(void *self, const struct gaps *gaps, uint32_t limit, const struct bytes *bare,
+                                uint32_t bare_count, bool (*take)(void *, const struct outbox_event *), void *context,
+                                uint32_t *ret_count, struct err *err)
+{
+    (void)self, (void)bare, (void)bare_count, (void)err;
     *ret_count = 0;
+    world.reads++;
     for (uint32_t i = 0; i < world.count && *ret_count < limit; i++) {
         const struct row *row = &world.rows[i];
-        if (!row->there || row->hidden || row->seq <= after ||
-            is_among(bytes_text(row->topic), without, without_count))
+        if (!row->there || row->hidden || !is_in_gaps(gaps, row->seq))
             continue;
-        struct outbox_event event = {.seq = row->seq, .id = BYTES_LIT("00000000000000000000000000000000"),
-                                     .topic = bytes_text(row->topic), .aggregate = bytes_text(row->aggregate),
-                                     .payload = BYTES_LIT("{}")};
         ++*ret_count;
-        if (!take(context, &event))
+        if (!give(row, false, take, context))
             break;
     }
+    return ERR_NONE;
+}
+
+static enum err_class fetch_row(void *self, uint64_t seq, bool (*take)(void *, const struct outbox_event *),
+                                void *context, bool *ret_found, struct err *err)
+{
+    (void)self, (void)err;
+    world.fetched++;
+    *ret_found = world.rows[seq - 1].there;
+    if (*ret_found)
+        give(&world.rows[seq - 1], true, take, context);
+    return ERR_NONE;
+}
+
+static enum err_class is_open(void *self, const struct gap *gap, bool *ret_open, struct err *err)
+{
+    (void)self, (void)err;
+    *ret_open = false;
+    world.asked++;
+    for (uint64_t seq = gap->from; seq <= gap->to && seq <= world.count; seq++)
+        *ret_open = *ret_open || world.rows[seq - 1].there;
     return ERR_NONE;
 }
 
@@ -103,10 +134,12 @@ static enum err_class remove_rows(void *self, const uint64_t *seqs, const struct
     return ERR_NONE;
 }
 
-static enum err_class size(void *self, uint64_t *ret_rows, uint64_t *ret_oldest_ms, struct err *err)
+static enum err_class count_rows(void *self, uint64_t *after, uint32_t limit, uint32_t *ret_rows,
+                                 uint64_t *ret_oldest_ms, struct err *err)
 {
-    (void)self, (void)err;
-    *ret_rows = *ret_oldest_ms = 0;
+    (void)self, (void)after, (void)limit, (void)err;
+    *ret_rows = 0;
+    *ret_oldest_ms = 0;
     return ERR_NONE;
 }
 
@@ -125,6 +158,9 @@ static enum err_class send_message(void *self, const struct message *message, st
         return err_set(err, ERR_DATA, 3, "test", "no such topic");
     }
     assert_int_equal(message->header_count, 1);
+    assert_int_equal(message->value.len, 2);
+    world.alone += message->alone;
+    world.sent_alone[world.sent_count] = message->alone;
     world.sent[world.sent_count++] = message->seq;
     return ERR_NONE;
 }
@@ -137,7 +173,9 @@ static enum err_class poll_reports(void *self, uint32_t timeout_ms,
 {
     (void)self, (void)timeout_ms, (void)err;
     for (; world.reported < world.sent_count; world.reported++) {
-        struct delivery_report report = {world.sent[world.reported], next_delivery, 0, "test"};
+        bool refused = world.batch_refused && !world.sent_alone[world.reported];
+        struct delivery_report report = {world.sent[world.reported], refused ? DELIVERY_REFUSED : next_delivery, 0,
+                                         "test"};
         take(context, &report);
     }
     return ERR_NONE;
@@ -192,8 +230,9 @@ static struct relay_counts counts;
 
 static struct relay *start(void)
 {
-    static const struct outbox_ops outbox_ops = {open_session, close_session, lease,      release,
-                                                 read_rows,    remove_rows,   size};
+    static const struct outbox_ops outbox_ops = {
+        .open = open_session, .close = close_session, .lease = lease, .release = release, .read = read_rows,
+        .fetch = fetch_row, .is_open = is_open, .remove = remove_rows, .count = count_rows};
     static const struct producer_ops producer_ops = {send_message, poll_reports, purge, renew};
     static const struct outbox_port outbox = {NULL, &outbox_ops};
     static const struct producer_port producer = {NULL, &producer_ops};
@@ -271,6 +310,88 @@ static void a_lower_number_that_comes_late(void **state)
     relay_destroy(relay);
 }
 
+/* A transaction holds a number for long; the next event of its aggregate is written once it has committed. */
+static void a_late_number_goes_before_the_next_of_its_aggregate(void **state)
+{
+    struct relay *relay = start();
+    (void)state;
+    for (int hold_ms = 20; hold_ms < 100000; hold_ms *= 8) {
+        uint32_t before = world.sent_count;
+        uint64_t late = add("LATE", "t");
+        world.rows[late - 1].hidden = true;
+        add("A", "t");
+        run(relay, hold_ms);
+        assert_int_equal(rows_left(), 1 + (hold_ms < 100));      /* A's may not be deleted yet */
+        world.rows[late - 1].hidden = false;
+        add("LATE", "t");
+        add("A", "t");
+        run(relay, 200);
+        assert_int_equal(rows_left(), 0);
+        assert_int_equal(world.sent_count - before, 4);
+        assert_int_equal(world.sent[before + 1], late);
+    }
+    assert_true(world.asked > 0);
+    relay_destroy(relay);
+}
+
+/* Numbers that were rolled back are asked about, and then forgotten. */
+static void what_was_rolled_back_is_forgotten(void **state)
+{
+    struct relay *relay = start();
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        world.rows[add("GONE", "t") - 1].there = false;
+        add("A", "t");
+    }
+    run(relay, 20000);
+    assert_int_equal(rows_left(), 0);
+    uint32_t asked = world.asked;
+    assert_true(asked >= 20);
+    run(relay, 20000);
+    assert_int_equal(world.asked, asked);
+    relay_destroy(relay);
+}
+
+static void a_batch_that_is_refused_is_sent_in_parts(void **state)
+{
+    struct relay *relay = start();
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        add("A", "t");
+        add("B", "t");
+    }
+    world.batch_refused = true;
+    run(relay, 1000);
+    assert_int_equal(rows_left(), 0);
+    assert_int_equal(world.refusals, 0);
+    assert_int_equal(world.alone, 6);
+    assert_int_equal(world.sent_count, 8);           /* two in a batch that was refused; from then on alone */
+    world.batch_refused = false;
+    run(relay, 61000);
+    add("A", "t");
+    run(relay, 1000);
+    assert_int_equal(world.alone, 6);                /* and after a while together again */
+    relay_destroy(relay);
+}
+
+static void what_is_large_is_fetched_when_it_is_sent(void **state)
+{
+    struct relay *relay = start();
+    (void)state;
+    world.rows[add("A", "t") - 1].size = OUTBOX_INLINE_MAX + 1;
+    world.rows[add("A", "t") - 1].size = 1 << 20;
+    world.rows[add("B", "t") - 1].size = 16 << 20;
+    world.rows[add("C", "t") - 1].size = 16 << 20;
+    world.rows[add("D", "t") - 1].size = 16 << 20;
+    relay_step(relay, 0);
+    assert_int_equal(world.sent_count, 3);           /* no more than some of them at a time */
+    run(relay, 1000);
+    assert_int_equal(rows_left(), 0);
+    assert_int_equal(world.fetched, 5);
+    assert_int_equal(world.alone, 4);
+    relay_destroy(relay);
+}
+
 static void what_may_pass_is_sent_again_before_its_successors(void **state)
 {
     struct relay *relay = start();
@@ -303,7 +424,7 @@ static void what_is_refused_stops_its_aggregate_only(void **state)
     assert_int_equal(world.refusals, 1);
     world.rows[0].there = false;                     /* discarded by hand */
     world.refused_seq = 0;
-    run(relay, 120000);
+    run(relay, 5000);
     assert_int_equal(rows_left(), 0);
     for (uint32_t i = 0; i < world.sent_count; i++)
         assert_int_not_equal(world.sent[i], 1);
@@ -403,6 +524,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_an_aggregate_at_a_time),
         cmocka_unit_test(a_lower_number_that_comes_late),
+        cmocka_unit_test(a_late_number_goes_before_the_next_of_its_aggregate),
+        cmocka_unit_test(what_was_rolled_back_is_forgotten),
+        cmocka_unit_test(a_batch_that_is_refused_is_sent_in_parts),
+        cmocka_unit_test(what_is_large_is_fetched_when_it_is_sent),
         cmocka_unit_test(what_may_pass_is_sent_again_before_its_successors),
         cmocka_unit_test(what_is_refused_stops_its_aggregate_only),
         cmocka_unit_test(a_topic_that_is_not_there_is_passed_over),

@@ -6,7 +6,6 @@
 #ifndef IDEM_APP_RELAY_H
 #define IDEM_APP_RELAY_H
 
-#include "idem/core/limits.h"
 #include "idem/port/env.h"
 #include "idem/port/outbox.h"
 #include "idem/port/parser.h"
@@ -15,7 +14,7 @@
 
 #include <stdatomic.h>
 
-enum { RELAY_TOPICS_BLOCKED = 32, RELAY_TOPS = 10, RELAY_TOPICS_COUNTED = 64 };
+enum { RELAY_TOPICS_COUNTED = 64 };
 
 /* Delivery reports of one topic. */
 struct relay_topic_count {
@@ -40,13 +39,6 @@ struct relay_init {
     const struct env_port *env;
     const struct report_port *report;
     struct relay_counts *counts;
-};
-
-/* A topic that takes nothing: there is none, or we may not write to it. */
-struct blocked_topic {
-    uint8_t name[TOPIC_MAX];
-    uint16_t len;                            /* 0 = free place */
-    int64_t until_us;
 };
 
 struct relay;

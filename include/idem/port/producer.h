@@ -17,13 +17,15 @@ struct message {
     struct bytes topic, key, value;
     const struct message_header *headers;
     uint32_t header_count;
+    bool alone;                      /* in a request of its own: what is said of it is said of nothing else */
 };
 
 /* What became of a message. */
 enum delivery {
     DELIVERY_DONE,                   /* all replicas have it */
     DELIVERY_AGAIN,                  /* it may have arrived or not: to be sent again (no broker, purged, too late) */
-    DELIVERY_REFUSED,                /* this message can never be taken as it is (too large, malformed) */
+    DELIVERY_REFUSED,                /* can never be taken as it is (too large, malformed). Not alone: it may be another
+                                        message of its batch */
     DELIVERY_NO_TOPIC                /* nor any other of its topic: there is none, or we may not write to it */
 };
 

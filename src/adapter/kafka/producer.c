@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* producer: see idem/adapter/kafka_producer.h. Which errors are the message's own, which the topic's and which pass:
- * one table here. Never blocks but in poll(). */
+ * one table here. A broker judges requests, not messages, so there are two handles: one that fills requests, and one
+ * that sends each message in its own. Never blocks but in poll(). */
 #include "idem/adapter/kafka_producer.h"
 
 #include "properties.h"
@@ -8,13 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOPIC_BYTES = 250 };
+enum {
+    TOPIC_BYTES = 250,
+    BETWEEN_MS = 2,                  /* reports of the one handle, while the other is waited for */
+    MISSING_MAX_MS = 5000            /* so long a topic that is not there may be one that is just being made */
+};
+
+enum handle { MANY, ALONE, HANDLES };
 
 struct kafka_producer {
     struct producer_port port;
     const struct config *config;
     uint32_t timeout_ms;
-    rd_kafka_t *handle;
+    rd_kafka_t *handles[HANDLES];
+    uint32_t alone;                  /* messages of ALONE without a report */
     void (*take)(void *context, const struct delivery_report *);
     void *context;
 };
@@ -46,7 +54,7 @@ static enum delivery delivery_of(rd_kafka_resp_err_t error)
 static void delivered(rd_kafka_t *handle, const rd_kafka_message_t *message, void *opaque)
 {
     struct kafka_producer *producer = opaque;
-    (void)handle;
+    producer->alone -= handle == producer->handles[ALONE] && producer->alone > 0;
     if (!producer->take)
         return;
     struct delivery_report report = {(uint64_t)(uintptr_t)message->_private, delivery_of(message->err),
@@ -58,8 +66,12 @@ static void delivered(rd_kafka_t *handle, const rd_kafka_message_t *message, voi
 static enum err_class alive(const struct kafka_producer *producer, struct err *err)
 {
     char text[256];
-    rd_kafka_resp_err_t error = rd_kafka_fatal_error(producer->handle, text, sizeof text);
-    return error ? err_set(err, ERR_RECONNECT, (int)error, "producer", "%s", text) : ERR_NONE;
+    for (int i = 0; i < HANDLES; i++) {
+        rd_kafka_resp_err_t error = rd_kafka_fatal_error(producer->handles[i], text, sizeof text);
+        if (error)
+            return err_set(err, ERR_RECONNECT, (int)error, "producer", "%s", text);
+    }
+    return ERR_NONE;
 }
 
 static rd_kafka_headers_t *make_headers(const struct message *message)
@@ -79,15 +91,19 @@ static enum err_class producer_send(void *self, const struct message *message, s
 {
     struct kafka_producer *producer = self;
     char topic[TOPIC_BYTES];
-    if (message->topic.len >= sizeof topic)
-        return err_set(err, ERR_DATA, 0, "producer", "the topic's name is too long");
+    if (message->topic.len >= sizeof topic) {
+        *ret_report = (struct delivery_report){message->seq, DELIVERY_NO_TOPIC, 0, "the topic's name is too long"};
+        return err_set(err, ERR_DATA, 0, "producer", "%s", ret_report->text);
+    }
     snprintf(topic, sizeof topic, "%.*s", (int)message->topic.len, (const char *)message->topic.at);
     rd_kafka_headers_t *headers = make_headers(message);
     rd_kafka_resp_err_t error = rd_kafka_producev(
-        producer->handle, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(message->key.at, message->key.len),
+        producer->handles[message->alone ? ALONE : MANY], RD_KAFKA_V_TOPIC(topic),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_KEY(message->key.len ? (const void *)message->key.at : "", message->key.len),
         RD_KAFKA_V_VALUE((void *)(uintptr_t)message->value.at, message->value.len), RD_KAFKA_V_HEADERS(headers),
         RD_KAFKA_V_OPAQUE((void *)(uintptr_t)message->seq), RD_KAFKA_V_END);
+    producer->alone += !error && message->alone;
     if (!error)
         return ERR_NONE;
     rd_kafka_headers_destroy(headers);           /* ours again only when it failed */
@@ -106,7 +122,10 @@ static enum err_class producer_poll(void *self, uint32_t timeout_ms,
     struct kafka_producer *producer = self;
     producer->take = take;
     producer->context = context;
-    rd_kafka_poll(producer->handle, (int)timeout_ms);
+    if (producer->alone > 0 && timeout_ms > BETWEEN_MS)
+        timeout_ms = BETWEEN_MS;
+    rd_kafka_poll(producer->handles[MANY], (int)timeout_ms);
+    rd_kafka_poll(producer->handles[ALONE], 0);
     producer->take = NULL;
     return alive(producer, err);
 }
@@ -114,8 +133,10 @@ static enum err_class producer_poll(void *self, uint32_t timeout_ms,
 static void producer_purge(void *self)
 {
     struct kafka_producer *producer = self;
-    rd_kafka_purge(producer->handle,
-                   RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+    for (int i = 0; i < HANDLES; i++)
+        if (producer->handles[i])
+            rd_kafka_purge(producer->handles[i],
+                           RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -144,22 +165,39 @@ static bool set_partitioner(const struct kafka_producer *producer, rd_kafka_conf
     return set(conf, "partitioner", "murmur2_random", err);
 }
 
-static rd_kafka_t *make_handle(struct kafka_producer *producer, struct err *err)
+/* Only the broker knows how large a message its topic takes. */
+static bool set_alone(rd_kafka_conf_t *conf, struct err *err)
 {
-    char timeout[16], text[256];
+    return set(conf, "batch.num.messages", "1", err) && set(conf, "linger.ms", "0", err) &&
+           set(conf, "message.max.bytes", "67108864", err);
+}
+
+static rd_kafka_conf_t *make_conf(struct kafka_producer *producer, enum handle which, struct err *err)
+{
+    char timeout[16], missing[16];
     rd_kafka_conf_t *conf = properties_make(producer->config, false, err);
+    uint32_t missing_ms = producer->timeout_ms / 2 < MISSING_MAX_MS ? producer->timeout_ms / 2 : MISSING_MAX_MS;
     snprintf(timeout, sizeof timeout, "%u", (unsigned)producer->timeout_ms);
+    /* Before its messages run out of time, or they would only be sent again. */
+    snprintf(missing, sizeof missing, "%u", (unsigned)missing_ms);
     if (!conf)
         return NULL;
-    /* A topic that is not there is told after ten seconds; one that is made meanwhile is found. */
-    if (!set_partitioner(producer, conf, err) || !set(conf, "enable.idempotence", "true", err) ||
-        !set(conf, "acks", "all", err) ||
-        !set(conf, "message.timeout.ms", timeout, err) || !set(conf, "linger.ms", "5", err) ||
-        !set(conf, "queue.buffering.max.messages", "20000", err) ||
-        !set(conf, "topic.metadata.propagation.max.ms", "10000", err)) {
-        rd_kafka_conf_destroy(conf);
+    if (set_partitioner(producer, conf, err) && set(conf, "enable.idempotence", "true", err) &&
+        set(conf, "acks", "all", err) && set(conf, "message.timeout.ms", timeout, err) &&
+        set(conf, "linger.ms", "5", err) && set(conf, "queue.buffering.max.messages", "20000", err) &&
+        set(conf, "topic.metadata.propagation.max.ms", missing, err) &&
+        set(conf, "topic.metadata.refresh.interval.ms", "10000", err) && (which == MANY || set_alone(conf, err)))
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}
+
+static rd_kafka_t *make_handle(struct kafka_producer *producer, enum handle which, struct err *err)
+{
+    char text[256];
+    rd_kafka_conf_t *conf = make_conf(producer, which, err);
+    if (!conf)
         return NULL;
-    }
     rd_kafka_conf_set_log_cb(conf, silent);
     rd_kafka_conf_set_dr_msg_cb(conf, delivered);
     rd_kafka_conf_set_opaque(conf, producer);
@@ -171,23 +209,42 @@ static rd_kafka_t *make_handle(struct kafka_producer *producer, struct err *err)
     return NULL;
 }
 
-static void end_handle(struct kafka_producer *producer)
+static void end_handles(rd_kafka_t **handles)
 {
-    if (!producer->handle)
-        return;
-    producer_purge(producer);
-    rd_kafka_destroy_flags(producer->handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-    producer->handle = NULL;
+    for (int i = 0; i < HANDLES; i++) {
+        if (!handles[i])
+            continue;
+        rd_kafka_purge(handles[i],
+                       RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+        rd_kafka_destroy_flags(handles[i], RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+        handles[i] = NULL;
+    }
+}
+
+/* Both or none. */
+static bool make_handles(struct kafka_producer *producer, rd_kafka_t **ret_handles, struct err *err)
+{
+    for (int i = 0; i < HANDLES; i++)
+        ret_handles[i] = NULL;
+    for (int i = 0; i < HANDLES; i++) {
+        ret_handles[i] = make_handle(producer, (enum handle)i, err);
+        if (!ret_handles[i]) {
+            end_handles(ret_handles);
+            return false;
+        }
+    }
+    return true;
 }
 
 static enum err_class producer_renew(void *self, struct err *err)
 {
     struct kafka_producer *producer = self;
-    rd_kafka_t *handle = make_handle(producer, err);
-    if (!handle)
+    rd_kafka_t *handles[HANDLES];
+    if (!make_handles(producer, handles, err))
         return ERR_CONFIG;
-    end_handle(producer);
-    producer->handle = handle;
+    end_handles(producer->handles);
+    memcpy(producer->handles, handles, sizeof handles);
+    producer->alone = 0;
     return ERR_NONE;
 }
 
@@ -205,8 +262,7 @@ struct kafka_producer *kafka_producer_create(const struct config *config, uint32
     producer->config = config;
     producer->timeout_ms = timeout_ms;
     producer->port = (struct producer_port){producer, &producer_table};
-    producer->handle = make_handle(producer, err);
-    if (producer->handle)
+    if (make_handles(producer, producer->handles, err))
         return producer;
     free(producer);
     return NULL;
@@ -216,7 +272,7 @@ void kafka_producer_destroy(struct kafka_producer *producer)
 {
     if (!producer)
         return;
-    end_handle(producer);
+    end_handles(producer->handles);
     free(producer);
 }
 

@@ -11,6 +11,8 @@ enum { NAME_MAX_LEN = 128, SECRET_MAX = 64 << 10, FETCH_MIN = 128 << 10 };
 static const char *const ours[] = {
     "bootstrap.servers", "metadata.broker.list", "group.id", "enable.auto.commit", "auto.commit.enable",
     "enable.auto.offset.store", "auto.offset.reset", "rebalance_cb", "enable.partition.eof",
+    /* Of the relay's producer. */
+    "enable.idempotence", "acks", "request.required.acks", "message.timeout.ms", "delivery.timeout.ms",
 };
 
 static bool set(rd_kafka_conf_t *conf, const char *name, const char *value, struct err *err)

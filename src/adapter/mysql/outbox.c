@@ -77,7 +77,7 @@ static void outbox_close(void *self)
 
 struct lease_row {
     bool found, ours, expired;
-    uint64_t generation, left_us;
+    uint64_t generation, left_us, step;
 };
 
 static enum err_class read_lease(struct mysql_outbox *outbox, struct lease_row *ret, struct err *err)
@@ -88,13 +88,14 @@ static enum err_class read_lease(struct mysql_outbox *outbox, struct lease_row *
     buf_text(sql, "SELECT owner=_binary");
     sql_string(sql, owner(outbox));
     buf_text(sql, ",generation,until_at<=UTC_TIMESTAMP(6),"
-                  "GREATEST(0,TIMESTAMPDIFF(MICROSECOND,UTC_TIMESTAMP(6),until_at)) "
-                  "FROM idem_lease FORCE INDEX (PRIMARY) WHERE name=" LEASE_NAME " FOR UPDATE");
+                  "GREATEST(0,TIMESTAMPDIFF(MICROSECOND,UTC_TIMESTAMP(6),until_at)),"
+                  "@@auto_increment_increment FROM idem_lease FORCE INDEX (PRIMARY) "
+                  "WHERE name=" LEASE_NAME " FOR UPDATE");
     enum err_class class = run(outbox, "lease", err);
     *ret = (struct lease_row){0};
     if (!class && conn_next(outbox->conn, &cells, &columns))
         *ret = (struct lease_row){true, number(&cells[0]) != 0, number(&cells[2]) != 0, number(&cells[1]),
-                                  number(&cells[3])};
+                                  number(&cells[3]), number(&cells[4])};
     conn_done(outbox->conn);
     return class;
 }
@@ -130,6 +131,7 @@ static enum err_class outbox_lease(void *self, uint32_t for_ms, struct outbox_le
         return class;
     ret->held = mine;
     ret->generation = row.found ? row.generation + !row.ours : 1;
+    ret->step = (uint32_t)row.step;
     ret->wait_ms = mine ? 0 : (uint32_t)(row.left_us / 1000 < UINT32_MAX ? row.left_us / 1000 : UINT32_MAX);
     return ERR_NONE;
 }
@@ -151,37 +153,133 @@ static enum err_class outbox_release(void *self, struct err *err)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static enum err_class outbox_read(void *self, uint64_t after, uint32_t limit, const struct bytes *without,
-                                  uint32_t without_count,
-                                  bool (*take)(void *context, const struct outbox_event *event), void *context,
-                                  uint32_t *ret_count, struct err *err)
+static void put_topics(struct buf *sql, const char *head, const struct bytes *topics, uint32_t count)
 {
-    struct mysql_outbox *outbox = self;
+    for (uint32_t i = 0; i < count; i++) {
+        buf_text(sql, i == 0 ? head : ",");
+        buf_text(sql, "_binary");
+        sql_string(sql, topics[i]);
+    }
+    if (count > 0)
+        buf_char(sql, ')');
+}
+
+/* A row that is small, or wanted whatever its size. */
+static void put_columns(struct buf *sql, bool whole, const struct bytes *bare, uint32_t bare_count)
+{
+    static const char *const columns[] = {",payload", ",headers"};
+    buf_text(sql, "SELECT seq,id,topic,aggregateid,LENGTH(payload)+COALESCE(LENGTH(headers),0)");
+    for (int i = 0; i < 2; i++) {
+        if (whole) {
+            buf_text(sql, columns[i]);
+            continue;
+        }
+        buf_text(sql, ",IF(LENGTH(payload)+COALESCE(LENGTH(headers),0)>");
+        buf_uint(sql, OUTBOX_INLINE_MAX);
+        put_topics(sql, " OR topic IN (", bare, bare_count);
+        buf_text(sql, ",NULL");
+        buf_text(sql, columns[i]);
+        buf_char(sql, ')');
+    }
+    buf_text(sql, " FROM idem_outbox FORCE INDEX (PRIMARY) WHERE ");
+}
+
+/* What is looked at again has no gaps to be told: topics that wait are passed over in the server. */
+static void put_ranges(struct buf *sql, const struct gaps *gaps, const struct bytes *bare, uint32_t bare_count)
+{
+    buf_text(sql, "(seq>");
+    buf_uint(sql, gaps->high);
+    for (uint32_t i = 0; i < gaps->count; i++) {
+        buf_text(sql, " OR seq BETWEEN ");
+        buf_uint(sql, gaps->list[i].from);
+        buf_text(sql, " AND ");
+        buf_uint(sql, gaps->list[i].to);
+    }
+    if (gaps->again < gaps->again_end) {
+        buf_text(sql, " OR (seq>");
+        buf_uint(sql, gaps->again);
+        buf_text(sql, " AND seq<=");
+        buf_uint(sql, gaps->again_end);
+        put_topics(sql, " AND topic NOT IN (", bare, bare_count);
+        buf_char(sql, ')');
+    }
+    buf_char(sql, ')');
+}
+
+static enum err_class give_rows(struct mysql_outbox *outbox,
+                                bool (*take)(void *context, const struct outbox_event *event), void *context,
+                                uint32_t *ret_count, struct err *err)
+{
     const struct conn_cell *cells;
     uint32_t columns;
     *ret_count = 0;
-    enum err_class class = conn_begin(outbox->conn, err);
-    if (class)
-        return class;
-    struct buf *sql = sql_begin(outbox);
-    buf_text(sql, "SELECT seq,id,topic,aggregateid,payload,headers FROM idem_outbox FORCE INDEX (PRIMARY) WHERE seq>");
-    buf_uint(sql, after);
-    for (uint32_t i = 0; i < without_count; i++) {
-        buf_text(sql, i == 0 ? " AND topic NOT IN (_binary" : ",_binary");
-        sql_string(sql, without[i]);
-    }
-    buf_text(sql, without_count ? ") ORDER BY seq LIMIT " : " ORDER BY seq LIMIT ");
-    buf_uint(sql, limit);
-    class = run(outbox, "outbox", err);
+    enum err_class class = run(outbox, "outbox", err);
     for (bool more = true; !class && more && conn_next(outbox->conn, &cells, &columns);) {
         struct outbox_event event = {.seq = number(&cells[0]), .id = cells[1].text, .topic = cells[2].text,
-                                     .aggregate = cells[3].text, .payload = cells[4].text, .headers = cells[5].text};
+                                     .aggregate = cells[3].text, .size = number(&cells[4]),
+                                     .payload = cells[5].text, .headers = cells[6].text};
         ++*ret_count;
         more = take(context, &event);
     }
     conn_done(outbox->conn);
     conn_rollback(outbox->conn);     /* ends the read view */
     return class;
+}
+
+static enum err_class outbox_read(void *self, const struct gaps *gaps, uint32_t limit, const struct bytes *bare,
+                                  uint32_t bare_count, bool (*take)(void *context, const struct outbox_event *event),
+                                  void *context, uint32_t *ret_count, struct err *err)
+{
+    struct mysql_outbox *outbox = self;
+    enum err_class class = conn_begin(outbox->conn, err);
+    if (class)
+        return class;
+    struct buf *sql = sql_begin(outbox);
+    put_columns(sql, false, bare, bare_count);
+    put_ranges(sql, gaps, bare, bare_count);
+    buf_text(sql, " ORDER BY seq LIMIT ");
+    buf_uint(sql, limit);
+    return give_rows(outbox, take, context, ret_count, err);
+}
+
+static enum err_class outbox_fetch(void *self, uint64_t seq,
+                                   bool (*take)(void *context, const struct outbox_event *event), void *context,
+                                   bool *ret_found, struct err *err)
+{
+    struct mysql_outbox *outbox = self;
+    uint32_t count = 0;
+    enum err_class class = conn_begin(outbox->conn, err);
+    if (class)
+        return class;
+    struct buf *sql = sql_begin(outbox);
+    put_columns(sql, true, NULL, 0);
+    buf_text(sql, "seq=");
+    buf_uint(sql, seq);
+    class = give_rows(outbox, take, context, &count, err);
+    *ret_found = count > 0;
+    return class;
+}
+
+/* A row that was inserted and not committed is locked: asking for it fails at once. */
+static enum err_class outbox_is_open(void *self, const struct gap *gap, bool *ret_open, struct err *err)
+{
+    struct mysql_outbox *outbox = self;
+    const struct conn_cell *cells;
+    uint32_t columns;
+    enum err_class class = conn_begin(outbox->conn, err);
+    if (class)
+        return class;
+    struct buf *sql = sql_begin(outbox);
+    buf_text(sql, "SELECT seq FROM idem_outbox FORCE INDEX (PRIMARY) WHERE seq BETWEEN ");
+    buf_uint(sql, gap->from);
+    buf_text(sql, " AND ");
+    buf_uint(sql, gap->to);
+    buf_text(sql, conn_is_mariadb(outbox->conn) ? " LIMIT 1 LOCK IN SHARE MODE NOWAIT" : " LIMIT 1 FOR SHARE NOWAIT");
+    class = run(outbox, "outbox", err);
+    *ret_open = class == ERR_LOCKED || (!class && conn_next(outbox->conn, &cells, &columns));
+    conn_done(outbox->conn);
+    conn_rollback(outbox->conn);
+    return class == ERR_LOCKED ? ERR_NONE : class;
 }
 
 static enum err_class still_ours(struct mysql_outbox *outbox, uint64_t generation, bool *ret_held, struct err *err)
@@ -210,12 +308,13 @@ static enum err_class outbox_remove(void *self, const uint64_t *seqs, const stru
     class = still_ours(outbox, generation, ret_held, err);
     if (!class && *ret_held) {
         struct buf *sql = sql_begin(outbox);
-        buf_text(sql, "DELETE FROM idem_outbox WHERE seq IN (");
+        /* The index is named: a plan that scans would wait for rows of transactions that are still open. */
+        buf_text(sql, "DELETE o FROM idem_outbox AS o FORCE INDEX (PRIMARY) WHERE o.seq IN (");
         for (uint32_t i = 0; i < count; i++) {
             buf_text(sql, i > 0 ? "," : "");
             buf_uint(sql, seqs[i]);
         }
-        buf_text(sql, ") AND id IN (");
+        buf_text(sql, ") AND o.id IN (");
         for (uint32_t i = 0; i < count; i++) {
             buf_text(sql, i > 0 ? "," : "");
             sql_string(sql, ids[i]);
@@ -226,7 +325,8 @@ static enum err_class outbox_remove(void *self, const uint64_t *seqs, const stru
     return finish(outbox, class, err);
 }
 
-static enum err_class outbox_size(void *self, uint64_t *ret_rows, uint64_t *ret_oldest_ms, struct err *err)
+static enum err_class outbox_count(void *self, uint64_t *after, uint32_t limit, uint32_t *ret_rows,
+                                   uint64_t *ret_oldest_ms, struct err *err)
 {
     struct mysql_outbox *outbox = self;
     const struct conn_cell *cells;
@@ -234,14 +334,19 @@ static enum err_class outbox_size(void *self, uint64_t *ret_rows, uint64_t *ret_
     enum err_class class = conn_begin(outbox->conn, err);
     if (class)
         return class;
-    class = conn_run_text(outbox->conn,
-                          "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM idem_outbox LIMIT 1000000) n),"
-                          "COALESCE((SELECT "
-                          "GREATEST(0,TIMESTAMPDIFF(MICROSECOND,created_at,UTC_TIMESTAMP(6)) DIV 1000) "
-                          "FROM idem_outbox ORDER BY seq LIMIT 1),0)", "outbox", err);
+    struct buf *sql = sql_begin(outbox);
+    buf_text(sql, "SELECT COUNT(*),COALESCE(MAX(seq),0),COALESCE(GREATEST(0,TIMESTAMPDIFF(MICROSECOND,MIN(created_at),"
+                  "UTC_TIMESTAMP(6)) DIV 1000),0) FROM (SELECT seq,created_at FROM idem_outbox FORCE INDEX (PRIMARY) "
+                  "WHERE seq>");
+    buf_uint(sql, *after);
+    buf_text(sql, " ORDER BY seq LIMIT ");
+    buf_uint(sql, limit);
+    buf_text(sql, ") AS part");
+    class = run(outbox, "outbox", err);
     if (!class && conn_next(outbox->conn, &cells, &columns)) {
-        *ret_rows = number(&cells[0]);
-        *ret_oldest_ms = number(&cells[1]);
+        *ret_rows = (uint32_t)number(&cells[0]);
+        *after = *ret_rows ? number(&cells[1]) : *after;
+        *ret_oldest_ms = number(&cells[2]);
     }
     conn_done(outbox->conn);
     conn_rollback(outbox->conn);
@@ -252,7 +357,8 @@ static enum err_class outbox_size(void *self, uint64_t *ret_rows, uint64_t *ret_
 
 static const struct outbox_ops outbox_table = {
     .open = outbox_open, .close = outbox_close, .lease = outbox_lease, .release = outbox_release,
-    .read = outbox_read, .remove = outbox_remove, .size = outbox_size,
+    .read = outbox_read, .fetch = outbox_fetch, .is_open = outbox_is_open, .remove = outbox_remove,
+    .count = outbox_count,
 };
 
 struct mysql_outbox *mysql_outbox_create(const struct database_config *database, uint32_t lease_ms,
