@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* dead_letter: idemctl dead-letter list|show. The payload only where it is asked for. */
-#include "filter.h"
+#include "list.h"
 #include "print.h"
 #include "redrive.h"
 #include "sessions.h"
@@ -9,7 +9,7 @@
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
-enum { SQL_MAX = 8192, LIMIT_DEFAULT = 100, LIMIT_MAX = 100000 };
+enum { SQL_MAX = 8192 };
 
 static const struct print_column list_columns[] = {
     {"id", PRINT_NUMBER, 8}, {"outcome", PRINT_TEXT, 16}, {"cause", PRINT_TEXT, 20}, {"rule", PRINT_TEXT, 12},
@@ -51,66 +51,10 @@ static const struct filter filters[] = {
 
 /* ---- list -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t print_rows(const struct ctl *ctl, struct conn *conn, struct bytes database, uint32_t before)
-{
-    const struct conn_cell *cells;
-    uint32_t count, rows = before;
-    for (; conn_next(conn, &cells, &count); rows++) {
-        if (ctl->json) {
-            fputs(rows ? "," : "", ctl->out);
-            print_json_row(list_columns, COUNT_OF(list_columns), cells, database, ctl->out);
-            continue;
-        }
-        if (rows == 0)
-            print_list_head(list_columns, COUNT_OF(list_columns), database.len > 0, ctl->out);
-        print_list_row(list_columns, COUNT_OF(list_columns), cells, database, ctl->out);
-    }
-    conn_done(conn);
-    return rows;
-}
-
-/* The databases one after the other, `limit` letters in all. */
-static int list_all(const struct ctl *ctl, const struct sessions *sessions, struct buf *sql, uint64_t limit)
-{
-    uint32_t rows = 0;
-    int code = CTL_GOOD;
-    size_t mark = sql->len;
-    if (ctl->json)
-        fputs("{\"dead_letters\":[", ctl->out);
-    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD && rows < limit; i++) {
-        sql->len = mark;
-        buf_printf(sql, " ORDER BY id LIMIT %llu", (unsigned long long)(limit - rows));
-        code = sessions_run(sessions, i, sql, "dead-letter");
-        if (code == CTL_GOOD)
-            rows = print_rows(ctl, sessions->list[i], sessions_name(ctl, sessions, i), rows);
-    }
-    if (ctl->json)
-        fputs("]}\n", ctl->out);
-    else if (rows == 0 && code == CTL_GOOD)
-        fputs("no dead letters\n", ctl->out);
-    return code;
-}
-
-static int list(struct ctl *ctl)
-{
-    char block[SQL_MAX];
-    struct buf sql;
-    struct sessions sessions;
-    uint64_t limit;
-    buf_init(&sql, block, sizeof block);
-    buf_text(&sql, list_select);
-    int code = filter_take(ctl, filters, COUNT_OF(filters), &sql);
-    if (code == CTL_GOOD)
-        code = filter_take_limit(ctl, LIMIT_DEFAULT, LIMIT_MAX, &limit);
-    if (code != CTL_GOOD || !ctl_arguments(ctl, 0))
-        return CTL_USAGE;
-    code = sessions_open(ctl, &sessions);
-    if (code != CTL_GOOD)
-        return code;
-    code = list_all(ctl, &sessions, &sql, limit);
-    sessions_close(&sessions);
-    return code;
-}
+static const struct list lists = {
+    .member = "dead_letters", .empty = "no dead letters", .select = list_select, .order = "id",
+    .columns = list_columns, .column_count = COUNT_OF(list_columns), .filters = filters,
+    .filter_count = COUNT_OF(filters)};
 
 /* ---- show -------------------------------------------------------------------------------------------------------- */
 
@@ -177,7 +121,7 @@ int command_dead_letter(struct ctl *ctl)
     ctl->argc--;
     ctl->argv++;
     if (strcmp(verb, "list") == 0)
-        return list(ctl);
+        return list_run(ctl, &lists);
     if (strcmp(verb, "show") == 0)
         return show(ctl);
     if (strcmp(verb, "redrive") == 0)

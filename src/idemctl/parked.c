@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* parked: idemctl parked list|retry|give-up. What waits, trying it now, and ending it. Giving up runs the daemon's own
  * transaction under the same row locks, so it needs no daemon and disturbs none. */
-#include "filter.h"
+#include "list.h"
 #include "print.h"
 #include "sessions.h"
 
@@ -9,7 +9,7 @@
 
 #define COUNT_OF(list) ((uint32_t)(sizeof(list) / sizeof((list)[0])))
 
-enum { SQL_MAX = 8192, LIMIT_DEFAULT = 100, LIMIT_MAX = 100000 };
+enum { SQL_MAX = 8192 };
 
 static const struct print_column columns[] = {
     {"id", PRINT_NUMBER, 8}, {"topic", PRINT_TEXT, 0}, {"partition", PRINT_NUMBER, 0}, {"offset", PRINT_NUMBER, 0},
@@ -32,65 +32,9 @@ static const struct filter filters[] = {
 
 /* ---- list -------------------------------------------------------------------------------------------------------- */
 
-static uint32_t print_rows(const struct ctl *ctl, struct conn *conn, struct bytes database, uint32_t before)
-{
-    const struct conn_cell *cells;
-    uint32_t count, rows = before;
-    for (; conn_next(conn, &cells, &count); rows++) {
-        if (ctl->json) {
-            fputs(rows ? "," : "", ctl->out);
-            print_json_row(columns, COUNT_OF(columns), cells, database, ctl->out);
-            continue;
-        }
-        if (rows == 0)
-            print_list_head(columns, COUNT_OF(columns), database.len > 0, ctl->out);
-        print_list_row(columns, COUNT_OF(columns), cells, database, ctl->out);
-    }
-    conn_done(conn);
-    return rows;
-}
-
-static int list_all(const struct ctl *ctl, const struct sessions *sessions, struct buf *sql, uint64_t limit)
-{
-    uint32_t rows = 0;
-    int code = CTL_GOOD;
-    size_t mark = sql->len;
-    if (ctl->json)
-        fputs("{\"parked\":[", ctl->out);
-    for (uint32_t i = 0; i < sessions->count && code == CTL_GOOD && rows < limit; i++) {
-        sql->len = mark;
-        buf_printf(sql, " ORDER BY id LIMIT %llu", (unsigned long long)(limit - rows));
-        code = sessions_run(sessions, i, sql, "parked");
-        if (code == CTL_GOOD)
-            rows = print_rows(ctl, sessions->list[i], sessions_name(ctl, sessions, i), rows);
-    }
-    if (ctl->json)
-        fputs("]}\n", ctl->out);
-    else if (rows == 0 && code == CTL_GOOD)
-        fputs("nothing is parked\n", ctl->out);
-    return code;
-}
-
-static int list(struct ctl *ctl)
-{
-    char block[SQL_MAX];
-    struct buf sql;
-    struct sessions sessions;
-    uint64_t limit;
-    buf_init(&sql, block, sizeof block);
-    buf_text(&sql, list_select);
-    int code = filter_take(ctl, filters, COUNT_OF(filters), &sql);
-    if (code == CTL_GOOD)
-        code = filter_take_limit(ctl, LIMIT_DEFAULT, LIMIT_MAX, &limit);
-    if (code != CTL_GOOD || !ctl_arguments(ctl, 0))
-        return CTL_USAGE;
-    code = sessions_open(ctl, &sessions);
-    if (code != CTL_GOOD)
-        return code;
-    code = list_all(ctl, &sessions, &sql, limit);
-    sessions_close(&sessions);
-    return code;
-}
+static const struct list lists = {
+    .member = "parked", .empty = "nothing is parked", .select = list_select, .order = "id",
+    .columns = columns, .column_count = COUNT_OF(columns), .filters = filters, .filter_count = COUNT_OF(filters)};
 
 /* ---- retry ------------------------------------------------------------------------------------------------------- */
 
@@ -179,7 +123,7 @@ int command_parked(struct ctl *ctl)
     ctl->argc--;
     ctl->argv++;
     if (strcmp(what, "list") == 0)
-        return list(ctl);
+        return list_run(ctl, &lists);
     if (strcmp(what, "retry") == 0)
         return retry(ctl);
     if (strcmp(what, "give-up") == 0)
