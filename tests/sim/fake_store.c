@@ -497,6 +497,8 @@ static enum err_class events(void *self, const struct outbox_row *rows, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         const struct evaluation *eval = &rows[i].item->eval;
         struct db_event *event = &world.db.events[world.db.event_count++];
+        event->seq = ++world.db.event_next;
+        event->deleted = false;
         fake_copy(event->topic, TEXT, rows[i].event->topic);
         fake_copy(event->key, TEXT, eval->values[rows[i].event->key].text);
         event_id(eval->rule->biz_type, eval->key, eval->identity_hash, bytes_text(outcome_name(rows[i].outcome)),

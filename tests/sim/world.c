@@ -129,6 +129,8 @@ enum breakage world_breakage(const char *name)
         return BREAK_PROGRESS_BLIND;
     if (strcmp(name, "worker-blind") == 0)
         return BREAK_WORKER_BLIND;
+    if (strcmp(name, "relay-blind") == 0)
+        return BREAK_RELAY_BLIND;
     fprintf(stderr, "no such break: %s\n", name);
     exit(64);
 }

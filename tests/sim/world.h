@@ -5,12 +5,13 @@
 #define IDEM_SIM_WORLD_H
 
 #include "idem/app/intake.h"
+#include "idem/app/relay.h"
 
 #include <setjmp.h>
 
 enum {
     PARTITIONS = 3, ORDERS = 36, RECORDS_MAX = 400, ROWS_MAX = 400, PARKED_MAX = 120, TEXT = 40,
-    INSTANCES_MAX = 3, WORKERS = 2,
+    PUBLISHED_MAX = 2000, QUEUED_MAX = 64, INSTANCES_MAX = 3, WORKERS = 2,
     RESERVED = 16                /* orders at the end, for customers that come late */
 };
 
@@ -37,6 +38,8 @@ struct db_record {
 
 struct db_event {
     char topic[TEXT], key[TEXT], id[EVENT_ID_LEN];
+    uint64_t seq;
+    bool deleted;                /* by a relay, after it was published */
 };
 
 enum letter_state { LETTER_OPEN, LETTER_RESOLVED, LETTER_DISCARDED };
@@ -77,7 +80,10 @@ struct db {
     struct db_ledger ledger[ROWS_MAX];
     struct db_parked parked[PARKED_MAX];
     uint32_t record_count, event_count, letter_count, ledger_count, parked_count;
-    uint64_t parked_next;
+    uint64_t parked_next, event_next;
+    int lease_owner;             /* of the relay's lease: fake_relay.instance, 0 = nobody yet */
+    uint64_t lease_generation;
+    int64_t lease_until_us;
     uint64_t generation[PARTITIONS];                 /* 0: no row */
     int64_t progress[PARTITIONS], last_offset[PARTITIONS];      /* -1: none */
     uint8_t last_hash[PARTITIONS][OFFSET_HASH_LEN];
@@ -105,8 +111,10 @@ struct log {
     int owner;                   /* instance slot, -1 = nobody */
 };
 
-enum breakage { BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE,
-                BREAK_FAILOVER_BLIND, BREAK_PROGRESS_BLIND, BREAK_WORKER_BLIND };
+enum breakage {
+    BREAK_NOTHING, BREAK_OFFSET_EARLY, BREAK_NO_FENCE, BREAK_DOUBLE_APPLY, BREAK_OVERTAKE, BREAK_RELAY_BLIND,
+    BREAK_FAILOVER_BLIND, BREAK_PROGRESS_BLIND, BREAK_WORKER_BLIND
+};
 
 /* What the next statement meets. */
 enum strike {
@@ -122,6 +130,9 @@ struct world {
     uint64_t server;             /* who has it: another one after each failover */
     struct log logs[PARTITIONS];
     bool faults;                 /* errors and crashes may come */
+    char published[PUBLISHED_MAX][EVENT_ID_LEN];     /* ids of events that arrived, in their order */
+    uint32_t published_count;
+    int members;                 /* instances that were ever started: who holds the lease */
     bool outage;                 /* the database does not answer */
     bool refuse_commit;          /* Kafka refuses the next one */
     enum strike strike;          /* to come for certain; the others come from the seed */
@@ -208,6 +219,26 @@ enum err_class fake_ledger_parked(void *self, struct ledger_partition *partition
 enum err_class fake_fault(struct fake_store *store, struct err *err);
 /* Cuts what does not fit, fills up with zeros. */
 void fake_copy(char *target, size_t size, struct bytes text);
+
+struct fake_message {
+    uint64_t seq;
+    char id[EVENT_ID_LEN];
+};
+
+struct fake_relay {
+    struct outbox_port outbox;
+    struct producer_port producer;
+    int instance;                /* number of its start: one that was started again is another */
+    uint64_t server;             /* that gave it the lease: a failover may give it away once more */
+    struct fake_message queue[QUEUED_MAX];
+    uint32_t queued;
+};
+
+void fake_relay_init(struct fake_relay *relay);
+/* What was queued arrives, or not. */
+void fake_relay_flush(struct fake_relay *relay);
+/* Nothing is left in the outbox. */
+bool fake_relay_is_drained(void);
 
 void fake_store_init(struct fake_store *store);
 void fake_ledger_init(struct fake_ledger *ledger);
