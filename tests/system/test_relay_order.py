@@ -4,6 +4,7 @@ import json
 import uuid
 
 from lib import wait_until
+from test_check import grant_least
 from test_relay import by_aggregate, put, relaying, wait_empty
 
 
@@ -49,6 +50,30 @@ def test_a_transaction_that_stays_open_holds_up_nobody(world):
     session.close()
     wait_empty(shop)
     assert by_aggregate(world, shop.events)[b"OPEN"] == [0]
+
+
+def test_the_grants_of_the_contract_suffice(world):
+    """Of the outbox SELECT, INSERT, DELETE, and no UPDATE: the locks that the relay takes need none."""
+    shop = relaying(world)
+    grant_least(shop)
+    daemon = shop.daemon()
+    daemon.wait_event("relay_lease", why="taken")
+    session = hold(shop, "G", 0)
+    put(shop, [("H", '{"n":0}')])
+    wait_empty(shop, timeout=20)
+
+    def renewed(since):
+        """The relay has worked for as long as it takes until it asks about a gap."""
+        return shop.db.value("SELECT TIMESTAMPDIFF(SECOND, %s, until_at) FROM idem_lease", [since]) >= 8
+    for _ in range(2):
+        before = shop.db.value("SELECT until_at FROM idem_lease")
+        wait_until(lambda since=before: renewed(since), 30, "the relay to ask about the gap")
+        session.rollback()
+    put(shop, [("G", '{"n":1}'), ("BIG", json.dumps({"n": 0, "x": "x" * 300_000}))])
+    wait_empty(shop, timeout=20)
+    assert by_aggregate(world, shop.events) == {b"G": [1], b"H": [0], b"BIG": [0]}
+    assert len(daemon.select("relay_lease")) == 1
+    session.close()
 
 
 def test_neighbours_of_a_message_that_is_too_large_are_not_refused(world):
