@@ -214,7 +214,17 @@ static bool make_parts(struct life *life)
     return true;
 }
 
-/* Returns an exit code. An address that is taken does not become free by waiting: 78. */
+/* Nobody asked for the default address: payments do not stand still because another process has it. */
+static void say_unheard(struct life *life, const struct err *err)
+{
+    struct log_batch *log = report_line(&life->report, LOG_PRIORITY_WARNING, "check");
+    log_text(log, "code", "http");
+    log_text(log, "message", "running without health and metrics: set http.listen to an address of its own, or \"\"");
+    log_text(log, "error", err->text);
+    report_line_end(&life->report);
+}
+
+/* Returns an exit code. An address that the file asks for and that is taken does not become free by waiting: 78. */
 static int start_listener(struct life *life)
 {
     struct err err = {0};
@@ -223,6 +233,10 @@ static int start_listener(struct life *life)
     life->http = http_start(&life->config->http, web_answer, &life->web, &err);
     if (life->http)
         return EXIT_DRAINED;
+    if (err.class == ERR_CONFIG && !life->config->http.asked) {
+        say_unheard(life, &err);
+        return EXIT_DRAINED;
+    }
     say_lost(life, err.class == ERR_CONFIG ? "config" : "fault", &err);
     return err.class == ERR_CONFIG ? EXIT_CONFIG : EXIT_INTERNAL;
 }

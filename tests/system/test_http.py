@@ -217,6 +217,26 @@ def web_is_closed(web):
     return False
 
 
+def test_the_default_address_that_is_taken_is_done_without(world):
+    """Two instances of one file on a machine: the second works, and says that nobody can ask it."""
+    shop = Shop(world)
+    del shop.config["http"]
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 9464))
+            taken.listen()
+        except OSError:
+            pass                                       # somebody else has it: as good
+        shop.orders(["U1"])
+        daemon = shop.daemon()
+        assert "http" not in daemon.wait_ready()
+        assert daemon.select("check", code="http")[0]["level"] == "warning"
+        shop.send(payment("U1"))
+        assert daemon.wait_outcomes(1)[0]["outcome"] == "first"
+        assert daemon.stop() == 0
+
+
 def test_two_on_one_address_is_78_and_says_so(world):
     port = free_port()
     shop = Shop(world, http={"listen": f"127.0.0.1:{port}"})

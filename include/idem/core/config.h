@@ -61,6 +61,7 @@ struct dead_letter_config {
 
 struct http_config {
     struct bytes listen;         /* as the file has it; empty = no listener */
+    bool asked;                  /* the file names it; otherwise it is the default, and may be given up */
     struct bytes host;           /* a name or an address, without brackets */
     uint16_t port;               /* 0 = any free one */
     bool loopback;               /* surely: 127.x.y.z, ::1, localhost */

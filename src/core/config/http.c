@@ -90,6 +90,7 @@ void http_bind(struct binder *b, const struct yaml_node *node)
     section_bind(b, node, http_options, COUNT_OF(http_options), http);
     size_t inner = path_enter(b, "listen");
     const struct yaml_node *listen = node ? map_find(node, "listen") : NULL;
+    http->asked = listen != NULL;
     if (http->listen.len > 0 && !split(http->listen, http)) {
         mistake(b, listen, "\"%s\" is no address like 127.0.0.1:9464 or [::1]:9464 (\"\": no listener)",
                 quote(listen ? listen->text : http->listen).text);
