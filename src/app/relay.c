@@ -154,8 +154,9 @@ static void take_report(void *context, const struct delivery_report *report)
     case DELIVERY_NO_TOPIC:
         atomic_fetch_add(&count_of(relay, row->event.topic)->refused, 1);
         if (block_topic(relay, row, &err)) {
+            const struct relay_topic *topic = relay_topics_find(&relay->blocked, row->event.topic);
             relay_rows_wait(&relay->rows, row);
-            relay_rows_drop_topic(&relay->rows, row->event.topic);
+            relay_rows_drop_topic(&relay->rows, bytes_of(topic->name, topic->len));      /* the row goes, too */
         } else {
             row->alone = true;
             refused(relay, row, &err);
