@@ -16,6 +16,7 @@
 enum {
     SCRATCH_PER_RECORD = 4096,
     SCRATCH_FIXED = 8 << 20,         /* one record of the largest size, its row and its letter */
+    WARY_US = 30000000,              /* after a lock wait: so long batches skip rows that others hold */
     LOCK_FIRST_BATCHES = 16,         /* after rows differed: so many batches lock before they update */
     RETRY_BASE_MS = 5, RETRY_CAP_MS = 1000,
     DOWN_BASE_MS = 100, DOWN_CAP_MS = 5000,
@@ -101,6 +102,7 @@ static bool collect(struct worker *worker)
         collect_queued(worker);
     if (worker->batch_count == 0)
         return false;
+    worker->careful = worker->careful || worker->wary_until_us > worker_now(worker);
     for (uint32_t i = 0; i < worker->batch_count; i++)
         note_waits(worker, worker->batch[i]);
     segments_init(&worker->segments, worker->batch_count);
@@ -320,6 +322,8 @@ static void failed_alone(struct worker *worker, const struct segment *segment, c
 static void locked(struct worker *worker, const struct segment *segment, const struct err *err)
 {
     if (!worker->mode.skip_locked) {
+        /* One lock wait is enough to know that somebody holds rows: the next ones are seen without waiting. */
+        worker->wary_until_us = worker_now(worker) + WARY_US;
         run_again(worker, segment, err);
         worker->mode.lock_first = true;
         worker->mode.skip_locked = true;

@@ -158,6 +158,28 @@ def test_a_held_order_is_parked_and_its_neighbours_go_on(world):
     held.close()
 
 
+def test_one_lock_wait_is_enough_to_be_careful(world):
+    """Somebody holds five orders, met one after the other: only the first costs a lock wait."""
+    shop = Shop(world, topic_rules=rules(PARK))
+    shop.config["databases"]["shop"]["lock_wait"] = "1s"
+    shop.config["databases"]["shop"]["connections"] = 1
+    numbers = [f"C{i}" for i in range(5)]
+    shop.orders(numbers + [f"N{i}" for i in range(100)])
+    held = shop.db.connect()
+    with held.cursor() as cursor:
+        cursor.execute("SELECT * FROM orders WHERE order_no IN ('C0','C1','C2','C3','C4') FOR UPDATE")
+    daemon = shop.daemon()
+    for i, no in enumerate(numbers):
+        shop.send(payment(no), *[payment(f"N{k}") for k in range(i * 20, i * 20 + 20)])
+        daemon.wait_outcomes(20 * (i + 1), outcome="first")
+    assert len(daemon.select("tx_retry", errno="1205")) == 1
+    held.rollback()
+    held.close()
+    daemon.wait_outcomes(105, outcome="first")
+    wait_parked(shop, 0)
+    assert shop.counts() == (105, 105, 105, 105)
+
+
 def test_a_changed_rule_leaves_an_orphan(world):
     topic_rules = rules(PARK)
     shop = Shop(world, topic_rules=topic_rules)

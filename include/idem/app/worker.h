@@ -51,6 +51,7 @@ struct worker {
     int64_t due_us;                          /* not before */
     bool in_doubt;                           /* the present segment's COMMIT has to be settled */
     bool careful;                            /* the present batch locks first and waits for nobody */
+    int64_t wary_until_us;                   /* somebody holds rows: batches are careful until then */
     uint32_t lock_first_left;                /* batches still to be run with locks first */
     struct item_list aside;                  /* set aside, in order of delivery for each number */
     struct topic_hold *holds;                /* by topic */
