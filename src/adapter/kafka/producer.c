@@ -156,13 +156,14 @@ static void silent(const rd_kafka_t *handle, int level, const char *facility, co
     (void)handle, (void)level, (void)facility, (void)text;
 }
 
-/* As Kafka's own clients do, so that a key lies in one partition whoever sends it; the user may say otherwise. */
-static bool set_partitioner(const struct kafka_producer *producer, rd_kafka_conf_t *conf, struct err *err)
+/* Unless the user says otherwise. */
+static bool set_usual(const struct kafka_producer *producer, rd_kafka_conf_t *conf, const char *name, const char *value,
+                      struct err *err)
 {
     for (uint32_t i = 0; i < producer->config->kafka.property_count; i++)
-        if (bytes_equal(producer->config->kafka.properties[i].name, BYTES_LIT("partitioner")))
+        if (bytes_equal(producer->config->kafka.properties[i].name, bytes_text(name)))
             return true;
-    return set(conf, "partitioner", "murmur2_random", err);
+    return set(conf, name, value, err);
 }
 
 /* Only the broker knows how large a message its topic takes. */
@@ -182,11 +183,15 @@ static rd_kafka_conf_t *make_conf(struct kafka_producer *producer, enum handle w
     snprintf(missing, sizeof missing, "%u", (unsigned)missing_ms);
     if (!conf)
         return NULL;
-    if (set_partitioner(producer, conf, err) && set(conf, "enable.idempotence", "true", err) &&
+    /* The partitioner of Kafka's own clients: a key lies in one partition whoever sends it. A short linger: while
+     * requests are on their way messages gather anyhow, and a hot aggregate waits for it with every message. */
+    if (set_usual(producer, conf, "partitioner", "murmur2_random", err) &&
+        set_usual(producer, conf, "linger.ms", "1", err) && set(conf, "enable.idempotence", "true", err) &&
         set(conf, "acks", "all", err) && set(conf, "message.timeout.ms", timeout, err) &&
-        set(conf, "linger.ms", "5", err) && set(conf, "queue.buffering.max.messages", "20000", err) &&
+        set(conf, "queue.buffering.max.messages", "20000", err) &&
         set(conf, "topic.metadata.propagation.max.ms", missing, err) &&
-        set(conf, "topic.metadata.refresh.interval.ms", "10000", err) && (which == MANY || set_alone(conf, err)))
+        set_usual(producer, conf, "topic.metadata.refresh.interval.ms", "10000", err) &&
+        (which == MANY || set_alone(conf, err)))
         return conf;
     rd_kafka_conf_destroy(conf);
     return NULL;

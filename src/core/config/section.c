@@ -62,7 +62,7 @@ static const struct option limits_options[] = {
 static const struct option outbox_options[] = {
     {.name = "relay", .kind = OPTION_BOOL, .offset = offsetof(struct outbox_config, relay)},
     {.name = "lease", .kind = OPTION_DURATION, .width = 4, .offset = offsetof(struct outbox_config, lease_ms),
-     .min = 3000, .max = 600000, .fallback = "30s"},
+     .min = 2000, .max = 600000, .fallback = "30s"},
 };
 
 static const struct option dead_letter_options[] = {
