@@ -235,6 +235,7 @@ static bool keep_lease(struct relay *relay)
         relay_failed(relay);
         return false;
     }
+    bool recovered = relay->tries > 0;
     relay->tries = 0;
     if (relay->held && (!lease.held || lease.generation != relay->generation))
         lose(relay, "lost");
@@ -247,6 +248,8 @@ static bool keep_lease(struct relay *relay)
     relay->lease_due_us = before + length / 3;
     if (!relay->held)
         took(relay, lease.generation);
+    else if (recovered)
+        relay_look_again(relay);     /* it may be another server, whose numbers are not those that were seen */
     if (lease.step > 0)
         relay->reading.gaps.step = lease.step;
     return true;

@@ -492,6 +492,27 @@ static void a_database_that_is_gone_ends_the_lease_in_time(void **state)
     relay_destroy(relay);
 }
 
+/* Within the lease, another server may answer, with rows under numbers that were seen. */
+static void after_an_outage_everything_is_looked_at_again(void **state)
+{
+    struct relay *relay = start();
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        add("A", "t");
+    run(relay, 500);
+    assert_int_equal(rows_left(), 0);
+    world.down = true;
+    run(relay, 11000);                               /* the lease could not be renewed, and is ours yet */
+    assert_int_equal(world.leases_lost, 0);
+    world.down = false;
+    world.rows[1].there = true;
+    add("A", "t");
+    run(relay, 5500);
+    assert_int_equal(rows_left(), 0);
+    assert_int_equal(world.sent[world.sent_count - 2], 2);
+    relay_destroy(relay);
+}
+
 static void a_producer_that_is_lost_is_renewed(void **state)
 {
     struct relay *relay = start();
@@ -533,6 +554,7 @@ int main(void)
         cmocka_unit_test(a_topic_that_is_not_there_is_passed_over),
         cmocka_unit_test(a_lost_lease_stops_everything),
         cmocka_unit_test(a_database_that_is_gone_ends_the_lease_in_time),
+        cmocka_unit_test(after_an_outage_everything_is_looked_at_again),
         cmocka_unit_test(a_producer_that_is_lost_is_renewed),
         cmocka_unit_test(stopping_waits_for_reports_and_gives_the_lease_back),
     };
