@@ -240,6 +240,21 @@ static void a_commit_that_was_refused_can_be_repeated(void **state)
     close_member(member);
 }
 
+/* Nothing newer comes that would take it along: the port's owner was told that all is well. */
+static void a_commit_that_was_refused_unseen_is_repeated(void **state)
+{
+    struct source_partition one;
+    (void)state;
+    hooks->produce(hooks->context, 0, 4);
+    struct member *member = alone(ANSWER_TOLD);
+    UNTIL(member, member->seen_count[0] == 4);
+    one = at(0, 4);
+    hooks->refuse_commit(hooks->context);
+    assert_int_equal(member->port->ops->commit(member->port->self, &one, 1, false, COMMIT_MS, &err), ERR_NONE);
+    UNTIL(member, hooks->committed(hooks->context, 0) == 4);
+    close_member(member);
+}
+
 static void a_handler_may_commit_what_it_gives_up(void **state)
 {
     (void)state;
@@ -432,8 +447,10 @@ int source_cases_run(const char *name, const struct source_hooks *given)
         CASE(the_range_is_what_the_log_holds),
         CASE(the_end_is_told_by_what_was_fetched),
         CASE(two_members_have_one_partition_each),
-        CASE(a_commit_that_was_refused_can_be_repeated),         /* the last, left out where nobody refuses */
+        CASE(a_commit_that_was_refused_can_be_repeated),         /* the last two, left out where nobody refuses */
+        CASE(a_commit_that_was_refused_unseen_is_repeated),
     };
     hooks = given;
-    return _cmocka_run_group_tests(name, cases, sizeof cases / sizeof *cases - !given->refuse_commit, NULL, NULL);
+    size_t count = sizeof cases / sizeof *cases - (given->refuse_commit ? 0 : 2);
+    return _cmocka_run_group_tests(name, cases, count, NULL, NULL);
 }

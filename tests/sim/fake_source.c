@@ -5,6 +5,7 @@
 
 static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
                              uint32_t timeout_ms, struct err *err);
+static void commit_again(struct fake_source *source);
 
 struct bytes fake_headers(const struct sent *sent, uint8_t headers[FAKE_HEADERS_MAX])
 {
@@ -45,6 +46,7 @@ static enum source_polled poll(void *self, uint32_t timeout_ms, struct record *r
 {
     struct fake_source *source = self;
     (void)timeout_ms, (void)err;
+    commit_again(source);
     for (int i = 0; i < PARTITIONS; i++) {
         source->turn = (source->turn + 1) % PARTITIONS;
         if (source->started[source->turn] && !source->paused[source->turn] &&
@@ -83,34 +85,52 @@ static enum err_class pause_some(void *self, const struct source_partition *part
     return ERR_NONE;
 }
 
+/* What the coordinator does with a commit that it does not refuse. */
+static void store_offset(int partition, int64_t offset)
+{
+    struct log *log = &world.logs[partition];
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->records[i].offset < offset && !log->records[i].ever)
+            world_fail("the committed offset of partition %d passed unfinished offset %lld", partition,
+                       (long long)log->records[i].offset);
+    if (offset > log->progress_ever && world.breakage == BREAK_NOTHING)
+        world_fail("Kafka's offset of partition %d is ahead of idem_progress", partition);
+    if (offset < log->committed)
+        world_fail("the committed offset of partition %d went back", partition);
+    log->committed = offset;
+}
+
 static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
                              uint32_t timeout_ms, struct err *err)
 {
     struct fake_source *source = self;
     (void)timeout_ms;
     world_may_crash();
-    if (world.refuse_commit || (world.faults && world_chance(30))) {
-        world.refuse_commit = false;
+    bool refused = world.refuse_commit || (world.faults && world_chance(30));
+    world.refuse_commit = false;
+    if (refused && wait)
         return err_set(err, ERR_RECONNECT, 0, "sim", "coordinator moved");
-    }
     for (uint32_t i = 0; i < count; i++) {
-        struct log *log = &world.logs[partitions[i].partition];
-        if (log->owner != source->instance)
+        int partition = partitions[i].partition;
+        if (world.logs[partition].owner != source->instance)
             continue;            /* refused: another generation of the group */
-        if (partitions[i].offset < source->committed[partitions[i].partition] + !wait)
+        if (partitions[i].offset < source->committed[partition] + !wait)
             continue;            /* within one assignment a lower one is left out */
-        for (uint32_t k = 0; k < log->count; k++)
-            if (log->records[k].offset < partitions[i].offset && !log->records[k].ever)
-                world_fail("the committed offset of partition %d passed unfinished offset %lld",
-                    partitions[i].partition,
-                           (long long)log->records[k].offset);
-        if (partitions[i].offset > log->progress_ever && world.breakage == BREAK_NOTHING)
-            world_fail("Kafka's offset of partition %d is ahead of idem_progress", partitions[i].partition);
-        if (partitions[i].offset < log->committed)
-            world_fail("the committed offset of partition %d went back", partitions[i].partition);
-        log->committed = source->committed[partitions[i].partition] = partitions[i].offset;
+        source->committed[partition] = partitions[i].offset;
+        source->refused[partition] = refused;
+        if (!refused)
+            store_offset(partition, partitions[i].offset);
     }
     return ERR_NONE;
+}
+
+static void commit_again(struct fake_source *source)
+{
+    for (int i = 0; i < PARTITIONS; i++) {
+        if (source->refused[i] && world.logs[i].owner == source->instance)
+            store_offset(i, source->committed[i]);
+        source->refused[i] = false;
+    }
 }
 
 static enum err_class range(void *self, const struct source_partition *partition, int64_t *ret_low, int64_t *ret_high,
@@ -156,6 +176,9 @@ void fake_source_revoke(struct fake_source *source, bool lost)
         if (source->assigned[i])
             list[count++] = (struct source_partition){bytes_text(world_topic(i)), i, SOURCE_OFFSET_NONE};
     source->events.revoked(source->events.context, list, count, lost);
+    if (lost)
+        memset(source->refused, 0, sizeof source->refused);
+    commit_again(source);
     for (int i = 0; i < PARTITIONS; i++)
         source->assigned[i] = source->started[i] = false;
 }
@@ -169,6 +192,7 @@ void fake_source_assign(struct fake_source *source, const bool *mine)
             world.logs[i].owner = source->instance;
             source->assigned[i] = true;
             source->committed[i] = -1;
+            source->refused[i] = false;
             list[count++] = (struct source_partition){bytes_text(world_topic(i)), i, world.logs[i].committed};
         }
     source->events.joined(source->events.context);

@@ -249,6 +249,7 @@ struct fake_source {
     int instance;
     bool assigned[PARTITIONS], started[PARTITIONS];
     int64_t next[PARTITIONS], committed[PARTITIONS];     /* committed: since it was assigned */
+    bool refused[PARTITIONS];    /* `committed` was told without waiting and refused: the next poll tells it again */
     bool paused[PARTITIONS];
     int turn;
 };

@@ -48,7 +48,9 @@ struct source_ops {
      * may still come. Not from within a handler. */
     enum err_class (*pause)(void *self, const struct source_partition *partitions, uint32_t count, bool paused,
                             struct err *err);
-    /* Stores and commits. wait: blocks until the broker answered (revoke, stop), at most timeout_ms. */
+    /* Stores and commits. wait: blocks until the broker answered (revoke, stop), at most timeout_ms. Without: ERR_NONE
+     * means that it was told; should it be refused, the source tells it again by itself from within poll(), for as long
+     * as the partition stays ours. */
     enum err_class (*commit)(void *self, const struct source_partition *partitions, uint32_t count,
                              bool wait, uint32_t timeout_ms, struct err *err);
     /* Lowest and highest offset of a partition now in the log. */

@@ -174,6 +174,7 @@ static void come(struct kafka_source *source, rd_kafka_topic_partition_list_t *l
         added->started = partitions[i].offset != SOURCE_OFFSET_NONE;
         added->next = partitions[i].offset;
         added->committed = -1;
+        added->refused = false;
     }
     free(partitions);
     answer_assign(source, list);
@@ -186,6 +187,8 @@ static void go(struct kafka_source *source, rd_kafka_topic_partition_list_t *lis
     struct source_partition *partitions = partitions_of(list);
     bool lost = rd_kafka_assignment_lost(source->consumer) != 0;
     source->events.revoked(source->events.context, partitions, (uint32_t)list->cnt, lost);
+    if (!lost)
+        commits_again(source, true);     /* sent before the partitions are given back */
     free(partitions);
     rd_kafka_topic_partition_list_t *fetched = rd_kafka_topic_partition_list_new(list->cnt);
     for (int i = 0; i < list->cnt; i++) {

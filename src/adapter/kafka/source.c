@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* source: see source.h. Polls one record at a time; commits only offsets of the present assignment, and never a lower
- * one than before (hazards K4). */
+/* source: see source.h. Polls one record at a time; which partitions are ours is in rebalance.c, their offsets in
+ * commits.c. */
 #include "source_self.h"
 
 #include "message.h"
@@ -99,6 +99,7 @@ static enum source_polled poll(void *self, uint32_t timeout_ms, struct record *r
         source->resubscribe = false;
         subscribe(source);
     }
+    commits_again(source, false);
     source->held = rd_kafka_consumer_poll(source->consumer, (int)timeout_ms);
     if (!source->held || ++source->polls >= WAKE_EVERY)
         wake_fetcher(source);
@@ -154,33 +155,7 @@ static enum err_class pause_some(void *self, const struct source_partition *part
     return ERR_NONE;
 }
 
-/* ---- committing ------------------------------------------------------------------------------------------------ */
-
-static enum err_class commit(void *self, const struct source_partition *partitions, uint32_t count, bool wait,
-                             uint32_t timeout_ms, struct err *err)
-{
-    struct kafka_source *source = self;
-    (void)timeout_ms;            /* a waiting commit is bounded by the coordinator's session and by the reaper */
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
-    for (uint32_t i = 0; i < count; i++) {
-        char topic[TOPIC_MAX + 1] = "";
-        memcpy(topic, partitions[i].topic.at, partitions[i].topic.len);
-        struct assigned *partition = assigned_find(source, topic, partitions[i].partition);
-        /* Once more if the caller waits: what was told without waiting may have been refused since. */
-        if (!partition || partitions[i].offset < partition->committed + !wait)
-            continue;
-        rd_kafka_topic_partition_list_add(list, topic, partition->number)->offset = partitions[i].offset;
-    }
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (list->cnt > 0)
-        code = rd_kafka_commit(source->consumer, list, !wait);
-    for (int i = 0; i < list->cnt && code == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
-        assigned_find(source, list->elems[i].topic, list->elems[i].partition)->committed = list->elems[i].offset;
-    rd_kafka_topic_partition_list_destroy(list);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        return err_set(err, ERR_RECONNECT, (int)code, "commit", "%s", rd_kafka_err2str(code));
-    return ERR_NONE;
-}
+/* ---- the log --------------------------------------------------------------------------------------------------- */
 
 static enum err_class range(void *self, const struct source_partition *partition, int64_t *ret_low,
                             int64_t *ret_high, struct err *err)
@@ -244,7 +219,7 @@ static enum err_class close_consumer(void *self, uint32_t timeout_ms, struct err
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
 static const struct source_ops ops = {
-    .poll = poll, .start = start, .pause = pause_some, .commit = commit, .range = range, .end = end,
+    .poll = poll, .start = start, .pause = pause_some, .commit = commits_tell, .range = range, .end = end,
     .close = close_consumer,
 };
 
@@ -270,6 +245,7 @@ struct kafka_source *kafka_source_create(const struct config *config, const stru
     source->events = *events;
     rd_kafka_conf_set_opaque(conf, source);
     rd_kafka_conf_set_rebalance_cb(conf, rebalance);
+    rd_kafka_conf_set_offset_commit_cb(conf, commits_answered);
     rd_kafka_conf_set_log_cb(conf, silent);
     source->consumer = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
     if (!source->consumer) {
