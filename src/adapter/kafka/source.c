@@ -199,7 +199,12 @@ static enum err_class close_consumer(void *self, uint32_t timeout_ms, struct err
     source->closed = true;
     rd_kafka_queue_t *queue = rd_kafka_queue_get_consumer(source->consumer);
     rd_kafka_error_t *error = rd_kafka_consumer_close_queue(source->consumer, queue);
-    rd_kafka_error_destroy(error);
+    if (error) {                 /* after a fatal error: nothing is left, so there is nothing to wait for */
+        err_set(err, ERR_RECONNECT, (int)rd_kafka_error_code(error), "close", "%s", rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+        rd_kafka_queue_destroy(queue);
+        return ERR_RECONNECT;
+    }
     for (uint32_t waited = 0; waited < timeout_ms && !rd_kafka_consumer_closed(source->consumer); waited += 10) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 0);
         if (event && rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
