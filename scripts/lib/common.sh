@@ -34,12 +34,17 @@ twice() {
     quiet "$@" || { say "trying again: $1"; sleep 2; quiet "$@"; }
 }
 
-# The Debian mirror that this machine itself installs from.
+apt_mirror() {
+    apt-cache policy base-files | grep -oE '(https?|file)://?[^ ]+' | grep -v security | head -n 1 || true
+}
+
+# The Debian mirror that this machine itself installs from. A bare machine has no lists yet, and
+# apt then names none.
 debian_mirror() {
     local found
-    found=$(apt-cache policy base-files | grep -oE '(https?|file)://?[^ ]+' |
-        grep -v security | head -n 1) || true
-    [ -n "$found" ] || found=http://deb.debian.org/debian
+    found=$(apt_mirror)
+    [ -n "$found" ] || { apt-get -q update >&2; found=$(apt_mirror); }
+    [ -n "$found" ] || { say "apt knows no mirror of Debian"; return 1; }
     printf '%s\n' "$found"
 }
 
