@@ -204,8 +204,7 @@ void metrics_head(struct buf *buf, const char *name, const char *help, enum metr
     buf_char(buf, '\n');
 }
 
-void metrics_line_scaled(struct buf *buf, const char *name, const struct metrics_label *labels, uint32_t count,
-                         uint64_t value, uint32_t scale)
+static void put_series(struct buf *buf, const char *name, const struct metrics_label *labels, uint32_t count)
 {
     buf_text(buf, name);
     if (count > 0) {
@@ -214,6 +213,12 @@ void metrics_line_scaled(struct buf *buf, const char *name, const struct metrics
         buf_char(buf, '}');
     }
     buf_char(buf, ' ');
+}
+
+void metrics_line_scaled(struct buf *buf, const char *name, const struct metrics_label *labels, uint32_t count,
+                         uint64_t value, uint32_t scale)
+{
+    put_series(buf, name, labels, count);
     put_scaled(buf, value, scale);
     buf_char(buf, '\n');
 }
@@ -221,13 +226,7 @@ void metrics_line_scaled(struct buf *buf, const char *name, const struct metrics
 void metrics_line(struct buf *buf, const char *name, const struct metrics_label *labels, uint32_t count,
                   int64_t value)
 {
-    buf_text(buf, name);
-    if (count > 0) {
-        buf_char(buf, '{');
-        put_labels(buf, labels, count);
-        buf_char(buf, '}');
-    }
-    buf_char(buf, ' ');
+    put_series(buf, name, labels, count);
     buf_int(buf, value);
     buf_char(buf, '\n');
 }

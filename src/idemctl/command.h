@@ -45,6 +45,8 @@ struct conn *ctl_connect(const struct ctl *ctl, uint32_t database, bool read_onl
 /* Takes `--name VALUE` or `--name` out of the arguments. */
 const char *ctl_option(struct ctl *ctl, const char *name);
 bool ctl_flag(struct ctl *ctl, const char *name);
+/* Takes the first argument; "" if there is none. */
+const char *ctl_word(struct ctl *ctl);
 /* true if nothing that starts with - is left and exactly count arguments are. */
 bool ctl_arguments(const struct ctl *ctl, int count);
 

@@ -115,11 +115,7 @@ static int show(struct ctl *ctl)
 
 int command_dead_letter(struct ctl *ctl)
 {
-    if (ctl->argc == 0)
-        return CTL_USAGE;
-    const char *verb = ctl->argv[0];
-    ctl->argc--;
-    ctl->argv++;
+    const char *verb = ctl_word(ctl);
     if (strcmp(verb, "list") == 0)
         return list_run(ctl, &lists);
     if (strcmp(verb, "show") == 0)

@@ -143,6 +143,14 @@ bool ctl_flag(struct ctl *ctl, const char *name)
     return false;
 }
 
+const char *ctl_word(struct ctl *ctl)
+{
+    if (ctl->argc < 1)
+        return "";
+    ctl->argc--;
+    return *ctl->argv++;
+}
+
 bool ctl_arguments(const struct ctl *ctl, int count)
 {
     for (int i = 0; i < ctl->argc; i++)
@@ -222,9 +230,7 @@ static int run_printing(const struct command *command, struct ctl *ctl)
 
 static int run_command(struct ctl *ctl, const char *path, const char *database)
 {
-    const char *name = ctl->argv[0];
-    ctl->argc--;
-    ctl->argv++;
+    const char *name = ctl_word(ctl);
     for (int i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(name, commands[i].name) != 0)
             continue;

@@ -117,11 +117,7 @@ static int give_up(struct ctl *ctl)
 
 int command_parked(struct ctl *ctl)
 {
-    if (ctl->argc < 1)
-        return CTL_USAGE;
-    const char *what = ctl->argv[0];
-    ctl->argc--;
-    ctl->argv++;
+    const char *what = ctl_word(ctl);
     if (strcmp(what, "list") == 0)
         return list_run(ctl, &lists);
     if (strcmp(what, "retry") == 0)

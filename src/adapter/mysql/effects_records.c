@@ -186,6 +186,15 @@ static void put_response(struct buf *sql, const struct item *item)
         buf_text(sql, "NULL");
 }
 
+/* Runs what must change exactly one row of idem_record; `gone` says what is amiss if it did not. */
+static enum err_class run_on_one(struct mysql_store *store, const char *gone, struct err *err)
+{
+    enum err_class class = store_run(store, "records", err);
+    if (class)
+        return class;
+    return conn_affected(store->conn) == 1 ? ERR_NONE : err_set(err, ERR_FATAL, 0, "records", "%s", gone);
+}
+
 /* A parked record's own row (K6): the claim says that this attempt judged it, whatever came of it. */
 static enum err_class retry_row(struct mysql_store *store, struct item *item, struct bytes claim, struct err *err)
 {
@@ -200,12 +209,7 @@ static enum err_class retry_row(struct mysql_store *store, struct item *item, st
     }
     sql_hex(sql, claim);
     put_keys(sql, &item, 1);
-    enum err_class class = store_run(store, "records", err);
-    if (class)
-        return class;
-    return conn_affected(store->conn) == 1
-               ? ERR_NONE
-               : err_set(err, ERR_FATAL, 0, "records", "the dedupe row of a parked record is gone");
+    return run_on_one(store, "the dedupe row of a parked record is gone", err);
 }
 
 /* Rows that this attempt inserted as `first` and that turned out otherwise; all of one rule and
@@ -291,12 +295,7 @@ static enum err_class replace_row(struct mysql_store *store, struct item *item, 
         sql_string(sql, item->eval.request_id);
     put_response(sql, item);
     put_keys(sql, &item, 1);
-    enum err_class class = store_run(store, "records", err);
-    if (class)
-        return class;
-    return conn_affected(store->conn) == 1
-               ? ERR_NONE
-               : err_set(err, ERR_FATAL, 0, "records", "a locked dedupe row is gone");
+    return run_on_one(store, "a locked dedupe row is gone", err);
 }
 
 enum err_class store_records(void *self, struct item *const *items, uint32_t count,

@@ -67,10 +67,21 @@ static enum err_class park_read(void *self, struct item *const *items, uint32_t 
 
 /* ---- who else waits ---------------------------------------------------------------------------------------------- */
 
-static void put_type(struct buf *sql, const struct item *item)
+/* What the list is of: as column and as value of an item. */
+enum listed { BY_NUMBER, BY_KEY };
+
+/* ` WHERE biz_type=.. AND column IN (..)` of sorted[from..from + run), which share a biz_type. */
+static void put_run(struct buf *sql, const struct mysql_store *store, uint32_t from, uint32_t run, enum listed by)
 {
     buf_text(sql, " WHERE biz_type=_binary");
-    sql_string(sql, item->eval.rule->biz_type);
+    sql_string(sql, store->sorted[from]->eval.rule->biz_type);
+    buf_text(sql, by == BY_NUMBER ? " AND biz_no IN (" : " AND idem_key IN (");
+    for (uint32_t i = from; i < from + run; i++) {
+        const struct evaluation *eval = &store->sorted[i]->eval;
+        buf_text(sql, i == from ? "_binary" : ",_binary");
+        sql_string(sql, by == BY_NUMBER ? eval->biz_no : eval->key);
+    }
+    buf_char(sql, ')');
 }
 
 static bool same_place(const struct item *item, const struct conn_cell *cells)
@@ -86,12 +97,8 @@ static enum err_class read_heads(struct mysql_store *store, uint32_t from, uint3
     uint32_t columns;
     struct buf *sql = store_sql(store);
     buf_text(sql, "SELECT topic,partition_id,biz_no,MIN(id) FROM idem_parked FORCE INDEX (ix_biz)");
-    put_type(sql, store->sorted[from]);
-    for (uint32_t i = 0; i < run; i++) {
-        buf_text(sql, i == 0 ? " AND biz_no IN (_binary" : ",_binary");
-        sql_string(sql, store->sorted[from + i]->eval.biz_no);
-    }
-    buf_text(sql, ") GROUP BY topic,partition_id,biz_no");
+    put_run(sql, store, from, run, BY_NUMBER);
+    buf_text(sql, " GROUP BY topic,partition_id,biz_no");
     enum err_class class = store_run(store, "parked", err);
     if (class)
         return class;
@@ -114,12 +121,7 @@ static enum err_class read_keys(struct mysql_store *store, uint32_t from, uint32
     uint32_t columns;
     struct buf *sql = store_sql(store);
     buf_text(sql, "SELECT idem_key FROM idem_parked FORCE INDEX (uk_key)");
-    put_type(sql, store->sorted[from]);
-    for (uint32_t i = 0; i < run; i++) {
-        buf_text(sql, i == 0 ? " AND idem_key IN (_binary" : ",_binary");
-        sql_string(sql, store->sorted[from + i]->eval.key);
-    }
-    buf_char(sql, ')');
+    put_run(sql, store, from, run, BY_KEY);
     enum err_class class = store_run(store, "parked", err);
     if (class)
         return class;
