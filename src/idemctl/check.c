@@ -5,24 +5,6 @@
 
 #include "idem/adapter/mysql_migrate.h"
 
-void check_finding(void *context, enum severity severity, const char *code, const char *path, const char *message)
-{
-    struct findings *findings = context;
-    FILE *to = findings->ctl->out;
-    findings->serious += severity != SEVERITY_INFO;
-    if (!findings->ctl->json) {
-        fprintf(to, "%-8s %-16s %s: %s\n", severity_name(severity), code, path, message);
-    } else {
-        fprintf(to, "%s{\"severity\":\"%s\",\"code\":\"%s\",\"path\":", findings->count ? "," : "",
-                severity_name(severity), code);
-        print_string(bytes_text(path), to);
-        fputs(",\"message\":", to);
-        print_string(bytes_text(message), to);
-        fputc('}', to);
-    }
-    findings->count++;
-}
-
 /* Rights first: without them the rest would be told as missing tables and columns. */
 static enum err_class look(struct ctl *ctl, uint32_t database, struct conn *conn, struct findings *findings,
                            struct err *err)

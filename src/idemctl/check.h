@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check: what the two files of idemctl check share: where findings go. */
+/* check: what the files of idemctl check share: where findings go. */
 #ifndef IDEMCTL_CHECK_H
 #define IDEMCTL_CHECK_H
 
@@ -12,7 +12,7 @@ struct findings {
     uint32_t count, serious;     /* serious: errors and warnings */
 };
 
-/* Prints it; a schema_finding whose context is a struct findings. */
+/* finding.c: prints it; a schema_finding whose context is a struct findings. */
 void check_finding(void *context, enum severity severity, const char *code, const char *path, const char *message);
 
 /* Rules' ttl against what Kafka keeps of their topics; where the broker does not say, that is said. CTL_GOOD, or

@@ -98,5 +98,7 @@ enum err_class mysql_class(unsigned number, bool in_commit);
 void sql_string(struct buf *buf, struct bytes text);
 void sql_hex(struct buf *buf, struct bytes bytes);         /* x'..' */
 void sql_name(struct buf *buf, struct bytes name);
+/* ` WHERE schema_column=.. AND table_column=..` for information_schema; table: `schema.table` or `table`. */
+void sql_where_table(struct buf *buf, struct bytes table, const char *schema_column, const char *table_column);
 
 #endif

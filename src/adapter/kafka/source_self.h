@@ -35,7 +35,11 @@ struct kafka_source {
     size_t headers_size;
 };
 
+/* assigned.c. A pointer holds until the next add or remove. find: NULL if it is not ours; add gives a known one as
+ * it stands. */
 struct assigned *assigned_find(struct kafka_source *source, const char *topic, int32_t number);
+struct assigned *assigned_add(struct kafka_source *source, const char *topic, int32_t number);
+void assigned_remove(struct kafka_source *source, const char *topic, int32_t number);
 
 /* librdkafka keeps a pause over unassign and assign, and resuming what is not paused rewinds (hazards K1): called
  * before a partition is given up or moved, once. */

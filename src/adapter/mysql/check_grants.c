@@ -275,7 +275,7 @@ static enum err_class may_see_triggers(struct checker *checker, struct bytes tab
                "AND %s) OR EXISTS(SELECT 1 FROM information_schema.schema_privileges WHERE privilege_type='TRIGGER' "
                "AND %s AND DATABASE() LIKE table_schema)", grantee, grantee);
     buf_text(&sql, " OR EXISTS(SELECT 1 FROM information_schema.table_privileges");
-    check_put_table(&sql, table, "table_schema", "table_name");
+    sql_where_table(&sql, table, "table_schema", "table_name");
     buf_printf(&sql, " AND privilege_type='TRIGGER' AND %s)", grantee);
     enum err_class class = conn_run(checker->conn, buf_view(&sql), "triggers", checker->err);
     *ret_may = class == ERR_NONE && conn_next(checker->conn, &cells, &count) &&
@@ -293,7 +293,7 @@ static enum err_class table_triggers(struct checker *checker, const struct rule 
     bool may = true, seen = false;
     buf_init(&sql, block, sizeof block);
     buf_text(&sql, "SELECT trigger_name, action_timing, event_manipulation FROM information_schema.triggers");
-    check_put_table(&sql, table, "event_object_schema", "event_object_table");
+    sql_where_table(&sql, table, "event_object_schema", "event_object_table");
     buf_text(&sql, " ORDER BY trigger_name LIMIT 20");
     enum err_class class = conn_run(checker->conn, buf_view(&sql), "triggers", checker->err);
     while (class == ERR_NONE && conn_next(checker->conn, &cells, &count)) {

@@ -97,7 +97,7 @@ static enum err_class check_insert(struct checker *checker, const struct rule *r
     buf_init(&sql, block, sizeof block);
     /* A hidden index refuses twins all the same. */
     buf_text(&sql, "SELECT index_name, column_name FROM information_schema.statistics");
-    check_put_table(&sql, insert->table, "table_schema", "table_name");
+    sql_where_table(&sql, insert->table, "table_schema", "table_name");
     buf_text(&sql, " AND non_unique=0 ORDER BY index_name, seq_in_index");
     enum err_class class = conn_run(checker->conn, buf_view(&sql), "indexes", checker->err);
     if (class != ERR_NONE || some_index_covers(checker, insert))

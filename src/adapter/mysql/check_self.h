@@ -36,9 +36,6 @@ void check_tell(struct checker *checker, enum severity severity, const char *cod
  * is the server's, in checker->err. */
 void check_tell_grant(struct checker *checker, const struct rule *rule, struct bytes table, const char *verb);
 
-/* ` WHERE table_schema=.. AND table_name=..` for information_schema; `schema.table` or `table`. */
-void check_put_table(struct buf *sql, struct bytes table, const char *schema_column, const char *table_column);
-
 /* The parts of check_all(), in this order; each within the transaction that it opens. */
 enum err_class check_settings(struct checker *checker);
 enum err_class check_tables(struct checker *checker);

@@ -60,21 +60,6 @@ static void tell(struct reader *reader, enum severity severity, const char *code
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-/* `schema.table` or `table`: conditions on information_schema. */
-static void put_table(struct buf *sql, struct bytes table)
-{
-    const uint8_t *point = memchr(table.at, '.', table.len);
-    buf_text(sql, " WHERE table_schema=");
-    if (point) {
-        sql_string(sql, bytes_of(table.at, (size_t)(point - table.at)));
-        table = bytes_of(point + 1, table.len - (size_t)(point - table.at) - 1);
-    } else {
-        buf_text(sql, "DATABASE()");
-    }
-    buf_text(sql, " AND table_name=");
-    sql_string(sql, table);
-}
-
 static bool is(struct bytes text, const char *word)
 {
     return bytes_equal_nocase(text, bytes_text(word));
@@ -157,7 +142,7 @@ static enum err_class read_column(struct reader *reader, struct bytes table, str
                    " COALESCE(numeric_scale,0), COALESCE(datetime_precision,0), COALESCE(character_set_name,''),"
                    " COALESCE(collation_name,'')"
                    " FROM information_schema.columns");
-    put_table(&sql, table);
+    sql_where_table(&sql, table, "table_schema", "table_name");
     buf_text(&sql, " AND column_name=");
     sql_string(&sql, name);
     enum err_class class = conn_run(reader->conn, buf_view(&sql), "schema", reader->err);
@@ -260,7 +245,7 @@ static enum err_class find_index(struct conn *conn, const struct transition *tra
     /* MariaDB 10.6 and MySQL 8 name the same thing differently. */
     buf_text(&sql, conn_is_mariadb(conn) ? "IF(ignored='NO',1,0)" : "IF(is_visible='YES',1,0)");
     buf_text(&sql, " FROM information_schema.statistics");
-    put_table(&sql, transition->table);
+    sql_where_table(&sql, transition->table, "table_schema", "table_name");
     buf_text(&sql, " AND non_unique=0 ORDER BY index_name, seq_in_index");
     enum err_class class = conn_run(conn, buf_view(&sql), "schema", err);
     while (class == ERR_NONE && conn_next(conn, &cells, &count))

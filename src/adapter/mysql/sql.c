@@ -57,3 +57,17 @@ void sql_name(struct buf *buf, struct bytes name)
     }
     put_quoted(buf, name);
 }
+
+void sql_where_table(struct buf *buf, struct bytes table, const char *schema_column, const char *table_column)
+{
+    const uint8_t *point = memchr(table.at, '.', table.len);
+    buf_printf(buf, " WHERE %s=", schema_column);
+    if (point) {
+        sql_string(buf, bytes_of(table.at, (size_t)(point - table.at)));
+        table = bytes_of(point + 1, table.len - (size_t)(point - table.at) - 1);
+    } else {
+        buf_text(buf, "DATABASE()");
+    }
+    buf_printf(buf, " AND %s=", table_column);
+    sql_string(buf, table);
+}
